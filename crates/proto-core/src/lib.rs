@@ -1,1 +1,4 @@
 //! core
+
+mod kernel;
+mod sync;
