@@ -1,0 +1,47 @@
+//! Stacks by the million: lazily committed, guarded, pooled.
+//!
+//! A [`StackArena`] hands out [`Stack`]s of one size. It asks the kernel for big regions, so that a million stacks are
+//! some thirty mappings and not a million; the kernel gives memory to a page when it is first touched.
+//!
+//! ```text
+//!   one region (one mapping)
+//!   ├── guard ──┬──────────── stack 0 ────────────┼── guard ──┬──────────── stack 1 ────────────┼── …
+//!   │           │◄─ limit                   base ─►│          │
+//!   │  touching │  untouched: costs address space  │
+//!   │  it traps │  ◄───── grows this way ── touched│
+//! ```
+//!
+//! # Guards
+//!
+//! Rust relies on a page below each stack that traps ([`overflow`](crate::overflow) turns the trap into a clear line).
+//! Protecting a page splits a mapping in two, and the kernel limits a process to some 65,530 mappings; so a page is
+//! *marked* as a guard instead (`MADV_GUARD_INSTALL`, Linux 6.13), which costs no mapping. On older kernels the arena
+//! falls back to `mprotect` within a budget of half the mappings that are left, and refuses the stack after that with
+//! an error that says how many fit and what to change ([`StackError`]): a process that truly runs out of mappings cannot
+//! even print a panic.
+//!
+//! A guard is installed when its stack is handed out for the first time (0.7 µs), never again.
+//!
+//! # Files
+//!
+//! `map.rs` is the system calls, `region.rs` one region and its book-keeping (16 bytes a stack), `registry.rs` finds the
+//! stack an address belongs to from inside a signal handler, `arena.rs` the pool, `error.rs` the errors.
+
+mod arena;
+mod error;
+mod map;
+mod region;
+pub(crate) mod registry;
+
+pub use arena::{Guards, StackArena, StackOptions};
+pub use error::StackError;
+pub use region::Stack;
+
+/// The size of a stack if nothing else is asked for: 256 KiB of address space; memory is used as it is touched.
+pub const DEFAULT_SIZE: usize = 256 * 1024;
+
+/// The smallest size of a stack. A panic that prints a backtrace needs 23 KiB.
+pub const MIN_SIZE: usize = 32 * 1024;
+
+#[cfg(test)]
+mod tests;
