@@ -14,6 +14,7 @@
 
 pub(crate) mod inbox;
 pub(crate) mod spin;
+pub(crate) mod wait;
 
 #[cfg(all(test, loom))]
 mod model;

@@ -5,3 +5,4 @@
 
 mod inbox;
 mod spin;
+mod wait;
