@@ -1,0 +1,62 @@
+//! `spawn`: 10⁶ timelines are born by one, run empty, and are joined by it; nanoseconds each.
+//!
+//! All handles are kept until the last timeline is born. may joins after every 1 000 births and
+//! gets fewer of them, OS threads fewer still: more of them at once are not to be had at a price
+//! that could be compared.
+
+use super::{Workload, unknown, warm_and_time};
+use crate::goal::Goal;
+use crate::peers::may::Coroutines;
+use crate::peers::{may, std as os, tokio};
+use crate::plan::Plan;
+use crate::record::{Case, Measure, Results};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Spawn;
+
+impl Workload for Spawn {
+    fn name(&self) -> &'static str {
+        "spawn"
+    }
+
+    fn about(&self) -> &'static str {
+        "empty timelines born by one, run, joined, ns each"
+    }
+
+    fn cases(&self, plan: &Plan) -> Vec<Case> {
+        let size = plan.pick(1_000, 200_000, 1_000_000);
+        let cases = [
+            ("tokio", 1, size),
+            ("tokio", 2, size),
+            ("may", 1, plan.pick(1_000, 50_000, 300_000)),
+            ("may", 2, plan.pick(1_000, 50_000, 300_000)),
+            ("std", 2, plan.pick(10, 1_000, 10_000)),
+        ];
+        cases
+            .map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size))
+            .into()
+    }
+
+    fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {
+        let ns = match case.peer.as_str() {
+            "tokio" => warm_and_time(case.size, |count| tokio::spawn(case.workers, count)),
+            "may" => {
+                Coroutines::on(case.workers);
+                warm_and_time(case.size, may::spawn)
+            }
+            "std" => warm_and_time(case.size, os::spawn),
+            _ => return Err(unknown(case)),
+        };
+        Ok(vec![case.measure("ns_per_spawn", "ns", ns)])
+    }
+
+    fn goals(&self, _plan: &Plan, results: &Results) -> Vec<Goal> {
+        let goal = |(workers, limit)| {
+            let median = |peer| results.median(peer, workers, "", "ns_per_spawn");
+            let what = format!("{workers} worker(s), ns");
+            Goal::against(what, median("proto"), limit, "tokio", median("tokio"))
+        };
+        [(1, 0.3), (2, 0.5)].map(goal).into()
+    }
+}
