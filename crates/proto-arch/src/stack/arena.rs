@@ -329,27 +329,21 @@ impl Shared {
         }
     }
 
-    /// Puts a stack into the pool. May free `self`: the caller does not use it afterwards.
-    ///
-    /// # Safety
-    ///
-    /// - The stack was handed out, and its handle is not used any more.
-    pub(super) unsafe fn put(&self, name: Name) {
-        let kept = {
-            let mut state = self.lock();
-            let pool = state.pool;
-            let slot = state.regions[name.region()].slot(name.index());
-            // Relaxed: under the lock.
-            slot.next.store(pool, Relaxed);
-            state.pool = name.word();
-            state.out -= 1;
-            if state.out == 0 {
-                state.kept.take()
-            } else {
-                None
-            }
-        };
-        // After the unlock: if this is the last reference, it frees the mutex, too.
-        drop(kept);
+    /// Puts a stack into the pool. If it was the last one out, returns the reference that all had together: dropping it
+    /// may free `self`, so it is for the caller to drop, when no borrow of `self` is left.
+    #[must_use]
+    pub(super) fn put(&self, name: Name) -> Option<Arc<Self>> {
+        let mut state = self.lock();
+        let pool = state.pool;
+        let slot = state.regions[name.region()].slot(name.index());
+        // Relaxed: under the lock.
+        slot.next.store(pool, Relaxed);
+        state.pool = name.word();
+        state.out -= 1;
+        if state.out == 0 {
+            state.kept.take()
+        } else {
+            None
+        }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn page_size() -> usize {
 
 /// Private, anonymous memory that is committed page by page, when touched. Unmapped on drop.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
@@ -34,7 +34,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Reserves `len` bytes, readable and writable.
-    pub(super) fn reserve(len: usize) -> io::Result<Self> {
+    pub(crate) fn reserve(len: usize) -> io::Result<Self> {
         // Miri knows the plain form only.
         let flags = libc::MAP_PRIVATE
             | libc::MAP_ANONYMOUS
@@ -62,11 +62,11 @@ impl Mapping {
         Ok(mapping)
     }
 
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.start.as_ptr() as usize
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "Miri does not know what is resident")]
+    #[cfg(not(miri))] // Miri does not know what is resident
     fn residence_follows_touch_and_discard() {
         let page = page_size();
         let mapping = Mapping::reserve(100 * page).expect("mapping");

@@ -35,6 +35,7 @@ pub(crate) mod registry;
 
 pub use arena::{Guards, StackArena, StackOptions};
 pub use error::StackError;
+pub(crate) use map::Mapping;
 pub use region::Stack;
 
 /// The size of a stack if nothing else is asked for: 256 KiB of address space; memory is used as it is touched.

@@ -316,8 +316,9 @@ impl Drop for Stack {
             .owner
             .store(ptr::null_mut(), Relaxed);
         let name = Name::new(region.number, self.index);
-        // SAFETY: this is the one handle, and it is not used after this.
-        unsafe { shared.put(name) };
+        let kept = shared.put(name);
+        // Last: it may free the arena, and the region with it.
+        drop(kept);
     }
 }
 
