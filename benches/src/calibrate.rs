@@ -9,8 +9,9 @@
 //! of time and does not change when the core's frequency does.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use proto_arch::clock::Clock;
 use serde::{Deserialize, Serialize};
 
 /// An amount of private work: what was asked for, and what this machine does for it.
@@ -75,27 +76,15 @@ pub(crate) fn calibrate(lengths: &[u64]) -> Vec<WorkPoint> {
     lengths.iter().map(point).collect()
 }
 
-/// Ticks of the time-stamp counter per nanosecond.
-#[cfg(target_arch = "x86_64")]
+/// Cycles per nanosecond.
 fn counter_ghz() -> f64 {
-    /// Reads the time-stamp counter.
-    fn ticks() -> u64 {
-        // SAFETY: `rdtsc` has no precondition on any x86-64 processor; it reads a counter.
-        unsafe { std::arch::x86_64::_rdtsc() }
+    if cfg!(target_arch = "x86_64") {
+        Clock::get().frequency() as f64 / 1e9
+    } else {
+        // Counters elsewhere tick at anything from 24 MHz on. A nominal clock, so that the same `w`
+        // means about the same time on every machine.
+        2.6
     }
-    let (start, first) = (Instant::now(), ticks());
-    while start.elapsed() < Duration::from_millis(20) {
-        std::hint::spin_loop();
-    }
-    (ticks() - first) as f64 / start.elapsed().as_nanos() as f64
-}
-
-/// Elsewhere no cycle counter can be read by a user program alike on all machines: a nominal 2.6 GHz,
-/// so that the same `w` means about the same time as on x86-64.
-#[cfg(not(target_arch = "x86_64"))]
-fn counter_ghz() -> f64 {
-    let _ = Duration::ZERO;
-    2.6
 }
 
 #[cfg(test)]

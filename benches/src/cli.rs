@@ -1,6 +1,7 @@
 //! The command line of the `overhead` bench, and the run from arguments to files.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
@@ -35,6 +36,9 @@ struct Arguments {
     #[arg(long, hide = true)]
     bench: bool,
 }
+
+/// Percent of the machine that others may use before figures of two cores mean little.
+const QUIET: f64 = 10.0;
 
 /// Runs the `overhead` bench; files go to `<target>/overhead`.
 ///
@@ -117,7 +121,9 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
     );
     let mut goals = Vec::new();
     for workload in chosen {
+        let (load, start) = (machine::Load::now()?, Instant::now());
         let results = interleave::run(*workload, plan);
+        let others = machine::Load::now()?.others_since(&load);
         let records = results.records(workload.name());
         println!(
             "\n## {}: {}\n\n{}",
@@ -125,6 +131,13 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
             workload.about(),
             table::figures(&records)
         );
+        println!(
+            "{:.1} s; others used {others:.0} % of the machine",
+            start.elapsed().as_secs_f64()
+        );
+        if others > QUIET {
+            println!("These figures are disturbed: repeat them when nothing else runs.");
+        }
         print!("{}", table::failures(&results));
         record::write_json(
             &folder.join(workload.name()).with_extension("json"),

@@ -42,6 +42,52 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// How much of the machine was used, and how much of that by this process and its children.
+///
+/// From `/proc/stat` and `/proc/self/stat`, which count in ticks of 10 ms: enough over seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    all: f64,
+    used: f64,
+    own: f64,
+}
+
+impl Load {
+    /// Reads the counters.
+    pub(crate) fn now() -> anyhow::Result<Self> {
+        let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
+        let line = stat.lines().next().context("/proc/stat is empty")?;
+        let ticks: Vec<f64> = numbers(line.split_whitespace().skip(1))?;
+        // user nice system idle iowait irq softirq steal; the rest is contained in the first two.
+        let ticks = ticks.get(..8).context("/proc/stat has too few fields")?;
+        let all = ticks.iter().sum::<f64>();
+        let own = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
+        // Counted from behind the name, which may contain blanks: utime stime cutime cstime.
+        let fields = own
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .split_whitespace();
+        let own = numbers(fields.skip(11).take(4))?.iter().sum();
+        Ok(Self {
+            all,
+            used: all - ticks[3] - ticks[4],
+            own,
+        })
+    }
+
+    /// The share of the machine that others used since `start`, in percent.
+    pub(crate) fn others_since(&self, start: &Self) -> f64 {
+        let others = (self.used - start.used) - (self.own - start.own);
+        (others / (self.all - start.all).max(1.0) * 100.0).max(0.0)
+    }
+}
+
+/// Parses every word as a number.
+fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<f64>> {
+    words.map(|word| Ok(word.parse::<f64>()?)).collect()
+}
+
 /// Pins the calling thread to the `index`-th core of those it may use (counted around).
 pub(crate) fn pin(index: usize) {
     let allowed = sched_getaffinity(None).expect("a thread may ask for its own CPU set");

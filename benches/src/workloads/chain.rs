@@ -7,7 +7,8 @@ use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
 use crate::peers::std::Threads;
-use crate::peers::{Host, may, ring, std as os, tokio};
+use crate::peers::tokio::Tasks;
+use crate::peers::{Host, may, ring, std as os};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -63,8 +64,9 @@ impl Workload for Chain {
         let (laps, workers) = (case.size, case.workers);
         let ns = match case.peer.as_str() {
             "tokio" => {
-                tokio::ring(workers, LENGTH, (laps / 10).max(1));
-                per(tokio::ring(workers, LENGTH, laps), laps * LENGTH)
+                let tasks = Tasks::on(workers);
+                tasks.ring(LENGTH, (laps / 10).max(1));
+                per(tasks.ring(LENGTH, laps), laps * LENGTH)
             }
             "may" => hops(&Coroutines::on(workers), laps, may::channel)?,
             "std" => hops(&Threads::pinned(workers), laps, os::channel)?,

@@ -11,8 +11,9 @@ use super::{Workload, unknown, warm_and_time};
 use crate::goal::{Goal, best};
 use crate::peers::may::Coroutines;
 use crate::peers::std::Threads;
+use crate::peers::tokio::Tasks;
 use crate::peers::{
-    Host, Timeline, crossbeam, may, parking_lot, ping_pong, spin, std as os, take_turns, tokio,
+    Host, Timeline, crossbeam, may, parking_lot, ping_pong, spin, std as os, take_turns,
 };
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
@@ -67,8 +68,10 @@ impl Workload for Handoff {
         let threads = Threads::pinned(workers);
         let ns = match (case.peer.as_str(), case.param.as_str()) {
             ("spin", _) => warm_and_time(size, spin::ping_pong),
-            ("tokio", _) => warm_and_time(size, |rounds| tokio::ping_pong(workers, rounds)),
-            ("tokio_current", _) => warm_and_time(size, |rounds| tokio::ping_pong(0, rounds)),
+            ("tokio" | "tokio_current", _) => {
+                let tasks = Tasks::on(if case.peer == "tokio" { workers } else { 0 });
+                warm_and_time(size, |rounds| tasks.ping_pong(rounds))
+            }
             ("may", "channel") => rounds(&Coroutines::on(workers), size, |n| {
                 ping_pong(n, may::channel)
             }),

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use super::{Workload, unknown};
 use crate::goal::Goal;
 use crate::machine;
+use crate::peers::may;
 use crate::peers::may::Coroutines;
-use crate::peers::{may, tokio};
+use crate::peers::tokio::Tasks;
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -53,7 +54,7 @@ impl Workload for Idle {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         // Milliseconds.
-        let size = plan.pick(50, 600, 5_000);
+        let size = plan.pick(50, 1_000, 5_000);
         let case = |(peer, param)| Case::new(self.name(), peer, 2, param, size);
         let peers = ["tokio", "may"];
         peers
@@ -70,11 +71,14 @@ impl Workload for Idle {
         let rest = || std::thread::sleep(period);
         let percent = match (case.peer.as_str(), case.param.as_str()) {
             ("tokio", "nothing") => {
-                let _runtime = tokio::runtime(case.workers);
+                let _tasks = Tasks::on(case.workers);
                 std::thread::sleep(settle);
                 core_percent(rest)
             }
-            ("tokio", _) => core_percent(|| tokio::compute_and_fork(case.workers, period, PAUSE)),
+            ("tokio", _) => {
+                let tasks = Tasks::on(case.workers);
+                core_percent(|| tasks.compute_and_fork(period, PAUSE))
+            }
             ("may", "nothing") => {
                 Coroutines::on(case.workers);
                 std::thread::sleep(settle);

@@ -15,7 +15,8 @@ use super::{Workload, unknown};
 use crate::goal::Goal;
 use crate::machine;
 use crate::peers::may::Coroutines;
-use crate::peers::{corosensei, may, std as os, tokio};
+use crate::peers::tokio::Tasks;
+use crate::peers::{corosensei, may, std as os};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -77,10 +78,13 @@ impl Workload for Memory {
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {
         match case.peer.as_str() {
-            "tokio" => weigh(case, |count, look| {
-                tokio::wait_all(count, look);
-                Ok(())
-            }),
+            "tokio" => {
+                let tasks = Tasks::on(1);
+                weigh(case, |count, look| {
+                    tasks.wait_all(count, look);
+                    Ok(())
+                })
+            }
             "corosensei" => weigh(case, |count, look| {
                 corosensei::suspend_all(count, 64 << 10, look)
             }),

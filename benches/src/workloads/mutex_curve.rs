@@ -19,9 +19,8 @@ use crate::calibrate::{WorkPoint, private_work};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
 use crate::peers::std::Threads;
-use crate::peers::{
-    CountLock, Host, NoLock, Timeline, may, parking_lot, pthread, std as os, tokio,
-};
+use crate::peers::tokio::Tasks;
+use crate::peers::{CountLock, Host, NoLock, Timeline, may, parking_lot, pthread, std as os};
 use crate::plan::Plan;
 use crate::plot;
 use crate::record::{Case, Measure, Record, Results};
@@ -118,7 +117,7 @@ impl Workload for MutexCurve {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         // Cycles of private work per point.
-        let size = plan.pick(200_000, 13_000_000, 260_000_000);
+        let size = plan.pick(200_000, 40_000_000, 260_000_000);
         let case = |peer: &str, timelines: u64| {
             let mut case = Case::new(self.name(), peer, CORES, &format!("T={timelines}"), size);
             case.points.clone_from(&plan.points);
@@ -142,9 +141,12 @@ impl Workload for MutexCurve {
             "parking_lot" => sweep(case, on::<parking_lot::MutexCount>(&threads)),
             "pthread" => sweep(case, on::<pthread::MutexCount>(&threads)),
             "may" => sweep(case, on::<may::MutexCount>(&Coroutines::on(CORES))),
-            "tokio" => sweep(case, |timelines, each, steps| {
-                tokio::curve(CORES, timelines, each, steps)
-            }),
+            "tokio" => {
+                let tasks = Tasks::on(CORES);
+                sweep(case, |timelines, each, steps| {
+                    tasks.curve(timelines, each, steps)
+                })
+            }
             _ => Err(unknown(case)),
         }
     }

@@ -8,7 +8,8 @@ use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
 use crate::peers::std::Threads;
-use crate::peers::{CountLock, Host, may, parking_lot, pthread, std as os, tokio};
+use crate::peers::tokio::Tasks;
+use crate::peers::{CountLock, Host, may, parking_lot, pthread, std as os};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -53,7 +54,10 @@ impl Workload for MutexUncontended {
             "parking_lot" => alone::<parking_lot::MutexCount>(&core, size),
             "pthread" => alone::<pthread::MutexCount>(&core, size),
             "may" => alone::<may::MutexCount>(&Coroutines::on(1), size),
-            "tokio" => warm_and_time(size, tokio::lock_alone),
+            "tokio" => {
+                let tasks = Tasks::on(1);
+                warm_and_time(size, |count| tasks.lock_alone(count))
+            }
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_pair", "ns", ns)])

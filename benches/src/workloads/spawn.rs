@@ -4,16 +4,26 @@
 //! gets fewer of them, OS threads fewer still: more of them at once are not to be had at a price
 //! that could be compared.
 
-use super::{Workload, unknown, warm_and_time};
+use std::time::Duration;
+
+use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-use crate::peers::{may, std as os, tokio};
+use crate::peers::tokio::Tasks;
+use crate::peers::{may, std as os};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Spawn;
+
+/// Times `spawn` after a warm-up of the same size, in nanoseconds each: the first million of anything
+/// pays for its memory, and that is the subject of `memory`.
+fn all_and_time(count: u64, spawn: impl Fn(u64) -> Duration) -> f64 {
+    spawn(count);
+    per(spawn(count), count)
+}
 
 impl Workload for Spawn {
     fn name(&self) -> &'static str {
@@ -40,12 +50,15 @@ impl Workload for Spawn {
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {
         let ns = match case.peer.as_str() {
-            "tokio" => warm_and_time(case.size, |count| tokio::spawn(case.workers, count)),
+            "tokio" => {
+                let tasks = Tasks::on(case.workers);
+                all_and_time(case.size, |count| tasks.spawn(count))
+            }
             "may" => {
                 Coroutines::on(case.workers);
-                warm_and_time(case.size, may::spawn)
+                all_and_time(case.size, may::spawn)
             }
-            "std" => warm_and_time(case.size, os::spawn),
+            "std" => all_and_time(case.size, os::spawn),
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_spawn", "ns", ns)])

@@ -25,7 +25,7 @@ impl Workload for Switch {
     }
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
-        let size = plan.pick(1_000, 3_000_000, 20_000_000);
+        let size = plan.pick(1_000, 20_000_000, 100_000_000);
         ["corosensei"]
             .map(|peer| Case::new(self.name(), peer, 1, "", size))
             .into()

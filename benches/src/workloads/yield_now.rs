@@ -7,7 +7,8 @@ use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
 use crate::peers::std::Threads;
-use crate::peers::{Host, Timeline, may, tokio};
+use crate::peers::tokio::Tasks;
+use crate::peers::{Host, Timeline, may};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -58,8 +59,10 @@ impl Workload for Yield {
         let ns = match case.peer.as_str() {
             "may" => yields(&Coroutines::on(workers), size, may::yield_now),
             "std" => yields(&Threads::pinned(1), size, std::thread::yield_now),
-            "tokio" => warm_and_time(size, |size| tokio::yields(workers, size / 2)),
-            "tokio_current" => warm_and_time(size, |size| tokio::yields(0, size / 2)),
+            "tokio" | "tokio_current" => {
+                let tasks = Tasks::on(if case.peer == "tokio" { workers } else { 0 });
+                warm_and_time(size, |size| tasks.yields(size / 2))
+            }
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_yield", "ns", ns)])
