@@ -13,6 +13,7 @@
 //! VPs, environments or controllers; what the rest of the crate must guarantee is under *Safety* or *Duties*.
 
 pub(crate) mod inbox;
+pub(crate) mod latent;
 pub(crate) mod spin;
 pub(crate) mod wait;
 

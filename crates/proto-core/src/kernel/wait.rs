@@ -428,6 +428,14 @@ impl WaitWord {
         self.0.store(key.0 | FREE, Ordering::Release);
     }
 
+    /// Takes the token of a queued wait out of its queue, unanswered: QUEUED → FREE, and a branch of a `select` stays FREE.
+    /// Under the queue's lock.
+    #[inline]
+    pub(crate) fn take_token(&self, key: Key) -> Result<(), Lost> {
+        // `leave` takes FREE → FREE by an exchange that changes nothing but proves that the wait was still open.
+        self.leave(key, key.0 & GENERATION | FREE)
+    }
+
     /// FREE → QUEUED: a token enters a queue, whose lock the caller holds. Not for one token of several, unless it is to
     /// win against its sisters.
     #[inline]

@@ -4,5 +4,6 @@
 //! the model can see the fault it is there for.
 
 mod inbox;
+mod latent;
 mod spin;
 mod wait;

@@ -176,23 +176,23 @@ fn a_select_that_arms_misses_no_item() {
                 }
             })
         };
-        let mut found = None;
-        loop {
-            {
+        let found = loop {
+            let found = {
                 let mut channel = channel.lock().expect("not poisoned");
-                found = channel.item.take();
-                channel.waiter = found.is_none().then_some(key);
-            }
+                let item = channel.item.take();
+                channel.waiter = item.is_none().then_some(key);
+                item
+            };
             if let Some(item) = found {
                 let claim = record.word.claim_own(key);
                 record.word.publish(claim);
                 assert_eq!(item, 5);
-                break;
+                break found;
             }
             if record.word.finish_arming(key).is_empty() {
-                break;
+                break None;
             }
-        }
+        };
         sender.join().expect("the sender panicked");
         match (found, record.word.poll(key)) {
             (Some(5), Some(End::Answered(_))) => {}

@@ -1,0 +1,478 @@
+//! The latent tasks of one core: a split deque whose owner never pays for thieves that do not come.
+//!
+//! A fork puts its task here and goes on; the join takes it off again and runs it as a plain call. Only if another core
+//! took it meanwhile is there anything parallel, and only then somebody pays. The layout is Lace's (van Dijk and van de
+//! Pol 2014), the forced theft is ours.
+//!
+//! ```text
+//!   slots    0          tail         split            head         CAPACITY
+//!            ├── stolen ──┼── public ──┼── private ─────┼── unused ───┤
+//!                         ▲            ▲                ▲
+//!    thieves: tail + 1 ───┘            │                └── owner: push, pop: plain loads and stores
+//!    by exchange of `word`             └── owner: publish, take back: by exchange of `word`; or a hard thief raises it
+//! ```
+//!
+//! `word` is `version | HARD | split | tail`. Every change but a theft counts the version up.
+//!
+//! # Who may call what
+//!
+//! [`Owner`]: the thread of the core the list belongs to. [`LatentList`]'s own verbs: any thread. Slots are never freed
+//! while a thief may look; what they point at is looked into only by who took it: a thief reads a *pointer*, and knows
+//! only after its exchange whether that was still a task.
+//!
+//! # Why it is right
+//!
+//! *A cheap theft* reads the slot at `tail`, then exchanges `word`. If that succeeds, `word` had not changed since it was
+//! read (31 bits of version: a thief would have to sleep through an exact multiple of 2³¹ changes), so `tail < split`
+//! all the while. The owner overwrites or takes a slot below `split` only after an exchange of its own, so the slot held
+//! the task of that index, and the exchange gave it to this thief alone. Could the slot have been read "from the
+//! future", after the owner had taken it back by an exchange R and pushed something else? R comes after the theft in
+//! the word's order then, acquires what the theft releases, and the theft's slot load happened before R.
+//!
+//! *The owner's pop* lowers `head` to h, passes the light barrier, reads `word`. If `h >= split`, the entry is private
+//! and it is done: two plain stores or loads of its own line and one load of a line that nobody writes while nobody
+//! steals. Else it arbitrates by exchange: below `tail` the entry was stolen; otherwise `split` goes down (half of what
+//! is public becomes private again, so that the next pops are cheap again).
+//!
+//! *A hard theft*, of an owner that neither forks nor joins, raises `split` over private entries, without asking, and
+//! sets HARD, which keeps cheap thieves and other hard ones off. Then the **dangerous race**: the owner may just be
+//! popping one of these entries, with an old `split` in its hand. The thief passes the heavy barrier and reads `head`:
+//!
+//! ```text
+//!       owner (pop)                       hard thief
+//!   O1  head := h                     T1  word := (.., split > h, HARD)
+//!   O2  light barrier                 T2  heavy barrier
+//!   O3  read word                     T3  read head
+//! ```
+//!
+//! Either barrier comes first. If the owner's does, T3 sees `head <= h` (or a later push: then it is the *next* pop of
+//! that index that races, with the same two cases), and the thief leaves the entry alone. If the thief's does, O3 sees
+//! the raised `split`, and the owner goes the slow way: its exchange counts the version and clears HARD, and the thief's
+//! last exchange, which would have made the entries public, fails. So no entry is both popped and made public. Nobody
+//! waits for anybody: a raise that is never finished (its thief is descheduled) only sends the owner's pops the slow
+//! way, once, and is thereby withdrawn.
+//!
+//! *Out of order.* [`Owner::touch`] takes an entry below the top: it lowers `head` to it as a pop does, which makes all
+//! entries from there on its own, marks the slot as taken, and raises `head` again. Thieves and pops skip marked slots.
+//!
+//! *Suspension.* [`Owner::detach_from`] lowers `head` to where the timeline began and hands out what nobody took.
+//!
+//! **Tried.** Claiming an index first and reading the slot then (Lace, Chase–Lev): a thief that sleeps in between takes
+//! what the owner pushed there later; Lace keeps the slot until the thief has finished, but our owners suspend and leave.
+//! A state in each slot: one more store per fork, and the theft needs two exchanges. A thief lock beside the word: the
+//! owner would have to wait for its holder.
+
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{Asymmetric, AtomicPtr, AtomicU32, AtomicU64, Barrier, Ordering};
+
+/// How many entries a list holds; then forks run inline, which is what a pop would have done anyway.
+#[cfg(not(loom))]
+pub(crate) const CAPACITY: usize = 4096;
+/// Small under loom: the same logic, fewer objects.
+#[cfg(loom)]
+pub(crate) const CAPACITY: usize = 4;
+
+const _: () = assert!(
+    CAPACITY.is_power_of_two() && CAPACITY <= 1 << 15,
+    "indices are masked, and 16 bits wide"
+);
+
+/// A snapshot of the shared word. See the head of the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Word(u64);
+
+impl Word {
+    const SPLIT_SHIFT: u32 = 16;
+    const INDEX: u64 = 0xffff;
+    /// A hard thief has raised `split` and not yet looked at `head`: nothing is public.
+    const HARD: u64 = 1 << 32;
+    const VERSION: u64 = 1 << 33;
+
+    /// The oldest entry that was not stolen.
+    fn tail(self) -> u32 {
+        (self.0 & Self::INDEX) as u32
+    }
+
+    /// The first private entry.
+    #[inline(always)]
+    fn split(self) -> u32 {
+        (self.0 >> Self::SPLIT_SHIFT & Self::INDEX) as u32
+    }
+
+    fn is_hard(self) -> bool {
+        self.0 & Self::HARD != 0
+    }
+
+    /// Whether cheap thieves find something.
+    fn has_public(self) -> bool {
+        !self.is_hard() && self.tail() < self.split()
+    }
+
+    /// The same with the oldest entry stolen.
+    fn stolen_from(self) -> Word {
+        Word(self.0 + 1)
+    }
+
+    /// The next version, with these bounds.
+    fn with(self, tail: u32, split: u32) -> Word {
+        let version = (self.0 & !(Self::VERSION - 1)).wrapping_add(Self::VERSION);
+        Word(version | u64::from(split) << Self::SPLIT_SHIFT | u64::from(tail))
+    }
+
+    /// The same, not yet public.
+    fn hard(self) -> Word {
+        Word(self.0 | Self::HARD)
+    }
+}
+
+/// What a theft brought.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "a stolen task that is not run is lost"]
+pub(crate) enum Steal<J> {
+    /// This one, the oldest. It is the thief's alone.
+    Taken(NonNull<J>),
+    /// Nothing that can be had this way.
+    Empty,
+}
+
+/// What was on top of the owner's list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "an entry of the owner's own that is not run is lost"]
+pub(crate) enum Popped<J> {
+    /// The owner's own: run it inline.
+    Mine(NonNull<J>),
+    /// Another core has it; the entry is off the list.
+    Stolen(NonNull<J>),
+    /// Nothing at or above the base.
+    Empty,
+}
+
+/// Whose an entry that leaves the list is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fate {
+    /// Nobody took it: it is the caller's.
+    Untaken,
+    /// Another core has it.
+    Stolen,
+}
+
+/// The list is full; the task stays the caller's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Full;
+
+/// The list of one core; `J` is what entries point at. See the head of the file.
+pub(crate) struct LatentList<J, B: Barrier = Asymmetric> {
+    /// Where the next entry goes. Written by the owner only, at every fork and join: on a line of its own.
+    head: CachePadded<AtomicU32>,
+    /// The shared word: on another line, so that the owner's stores do not take it from thieves.
+    word: CachePadded<AtomicU64>,
+    /// Null: taken out of order. Written by the owner only.
+    slots: Box<[AtomicPtr<J>; CAPACITY]>,
+    barrier: PhantomData<fn() -> B>,
+}
+
+impl<J, B: Barrier> LatentList<J, B> {
+    /// An empty list.
+    pub(crate) fn new() -> Self {
+        let slots: Box<[AtomicPtr<J>]> = (0..CAPACITY)
+            .map(|_| AtomicPtr::new(ptr::null_mut()))
+            .collect();
+        Self {
+            head: CachePadded::new(AtomicU32::new(0)),
+            word: CachePadded::new(AtomicU64::new(0)),
+            slots: slots
+                .try_into()
+                .unwrap_or_else(|_| unreachable!("as many slots as were made")),
+            barrier: PhantomData,
+        }
+    }
+
+    /// The owner's view.
+    ///
+    /// # Safety
+    ///
+    /// - At most one thread uses the owner's view of this list at a time, and a change of that thread is a
+    ///   synchronization point of the two.
+    #[inline(always)]
+    pub(crate) unsafe fn owner(&self) -> Owner<'_, J, B> {
+        Owner {
+            list: self,
+            not_send: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: u32) -> &AtomicPtr<J> {
+        // The mask never changes an index below `CAPACITY`; it spares the bounds check.
+        &self.slots[index as usize & (CAPACITY - 1)]
+    }
+
+    #[inline(always)]
+    fn load_word(&self, order: Ordering) -> Word {
+        Word(self.word.load(order))
+    }
+
+    /// Exchanges the word. Success is AcqRel: Release gives thieves the slots and tasks of what becomes public, and
+    /// gives the owner the order "a theft's slot load came before"; Acquire is the other end of both.
+    fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
+        match self
+            .word
+            .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
+        {
+            Ok(_) => Ok(()),
+            Err(now) => Err(Word(now)),
+        }
+    }
+
+    /// Whether the list has entries that nobody took, as far as this thread can see. A sleeper asks this after its
+    /// heavy barrier and then misses none.
+    pub(crate) fn looks_stealable(&self) -> bool {
+        // Relaxed: a hint, or ordered by the barrier before it.
+        self.head.load(Ordering::Relaxed) > self.load_word(Ordering::Relaxed).tail()
+    }
+
+    /// Whether [`Self::steal`] would find something, as far as this thread can see.
+    pub(crate) fn looks_public(&self) -> bool {
+        // Relaxed: a hint.
+        self.load_word(Ordering::Relaxed).has_public()
+    }
+
+    /// Takes the oldest public entry. Any thread.
+    pub(crate) fn steal(&self) -> Steal<J> {
+        // Acquire: pairs with the Release of the owner's `publish` (or a hard thief's, which acquired from the owner).
+        let mut word = self.load_word(Ordering::Acquire);
+        while word.has_public() {
+            // Relaxed: ordered by the word, see the head of the file.
+            let job = self.slot(word.tail()).load(Ordering::Relaxed);
+            let next = word.stolen_from();
+            word = match self.exchange(word, next) {
+                Ok(()) => match NonNull::new(job) {
+                    Some(job) => return Steal::Taken(job),
+                    None => next,
+                },
+                Err(now) => now,
+            };
+        }
+        Steal::Empty
+    }
+
+    /// Takes the oldest entry, private or not, from an owner that does not react. Any thread; costs a heavy barrier.
+    #[cold]
+    pub(crate) fn steal_hard(&self) -> Steal<J> {
+        let before = self.load_word(Ordering::Acquire);
+        // Relaxed: a guess about how much is there; the load after the barrier decides.
+        let head = self.head.load(Ordering::Relaxed);
+        let tail = before.tail();
+        if before.has_public() || before.is_hard() || head <= tail {
+            return self.steal();
+        }
+        let raised = before.with(tail, tail + (head - tail).div_ceil(2)).hard();
+        if self.exchange(before, raised).is_err() {
+            return self.steal();
+        }
+        B::heavy();
+        // Acquire: pairs with the Release of the push of each entry below it.
+        let head = self.head.load(Ordering::Acquire);
+        let public = raised.with(tail, raised.split().min(head.max(tail)));
+        // If this fails, the owner has taken the raised entries back, or made some of them public itself.
+        let _withdrawn = self.exchange(raised, public);
+        self.steal()
+    }
+}
+
+impl<J, B: Barrier> fmt::Debug for LatentList<J, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.load_word(Ordering::Relaxed);
+        f.debug_struct("LatentList")
+            .field("tail", &word.tail())
+            .field("split", &word.split())
+            .field("head", &self.head.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The list as its owner sees it.
+pub(crate) struct Owner<'a, J, B: Barrier = Asymmetric> {
+    list: &'a LatentList<J, B>,
+    not_send: PhantomData<*mut ()>,
+}
+
+impl<J, B: Barrier> fmt::Debug for Owner<'_, J, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.list.fmt(f)
+    }
+}
+
+/// What [`Owner::lower`] does about entries that turn out to be stolen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stolen {
+    /// They leave the list.
+    Drop,
+    /// They stay: `head` will be raised again.
+    Keep,
+}
+
+impl<J, B: Barrier> Owner<'_, J, B> {
+    /// Where the next entry goes; what a timeline remembers as its base when it begins.
+    #[inline(always)]
+    pub(crate) fn head(&self) -> u32 {
+        // Relaxed: only this thread writes it.
+        self.list.head.load(Ordering::Relaxed)
+    }
+
+    /// Adds an entry on top. A flag that the caller reads next is read after the entry became visible (rule 8).
+    #[inline(always)]
+    pub(crate) fn push(&self, job: NonNull<J>) -> Result<(), Full> {
+        let head = self.head();
+        if head as usize >= CAPACITY {
+            return Err(Full);
+        }
+        // Relaxed: the slot is handed over by `head` or by `word`.
+        self.list.slot(head).store(job.as_ptr(), Ordering::Relaxed);
+        // Release: pairs with the Acquire load of a hard thief.
+        self.list.head.store(head + 1, Ordering::Release);
+        B::light();
+        Ok(())
+    }
+
+    /// Takes the newest entry at or above `base`; entries that were touched out of order are skipped.
+    #[inline(always)]
+    pub(crate) fn pop(&self, base: u32) -> Popped<J> {
+        loop {
+            let head = self.head();
+            if head <= base {
+                return Popped::Empty;
+            }
+            let index = head - 1;
+            let first_mine = self.lower(index, Stolen::Drop);
+            // Relaxed: the owner's own store.
+            if let Some(job) = NonNull::new(self.list.slot(index).load(Ordering::Relaxed)) {
+                return if first_mine == index {
+                    Popped::Mine(job)
+                } else {
+                    Popped::Stolen(job)
+                };
+            }
+        }
+    }
+
+    /// Lowers `head` to `to`. Of the entries from `to` on, those below the result were stolen; the others are the
+    /// owner's, and no thief touches them before `head` is raised again.
+    #[inline(always)]
+    fn lower(&self, to: u32, stolen: Stolen) -> u32 {
+        // O1, O2, O3 of the file's head. Relaxed: ordered by the barrier; what it decides, the owner wrote itself.
+        self.list.head.store(to, Ordering::Relaxed);
+        B::light();
+        if to >= self.list.load_word(Ordering::Relaxed).split() {
+            return to;
+        }
+        self.lower_slow(to, stolen)
+    }
+
+    #[cold]
+    fn lower_slow(&self, to: u32, stolen: Stolen) -> u32 {
+        let mut word = self.list.load_word(Ordering::Acquire);
+        loop {
+            let tail = word.tail();
+            if to >= word.split() {
+                return to;
+            }
+            let (next, first_mine) = if tail <= to {
+                // Half of what is left of the public part becomes private again. A hard thief, whose raise this
+                // withdraws, gets the larger half instead: it asked the expensive way.
+                let left = to - tail;
+                let public = if word.is_hard() {
+                    left.div_ceil(2)
+                } else {
+                    left / 2
+                };
+                (word.with(tail, tail + public), to)
+            } else if stolen == Stolen::Keep {
+                return tail;
+            } else {
+                (word.with(to, to), tail)
+            };
+            match self.list.exchange(word, next) {
+                Ok(()) => return first_mine,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Makes the older half of the private entries public, because somebody asked. Returns whether there is something
+    /// public now.
+    #[cold]
+    pub(crate) fn publish(&self) -> bool {
+        let head = self.head();
+        let mut word = self.list.load_word(Ordering::Acquire);
+        loop {
+            // What a hard thief raised is not public yet; this makes it so, and more.
+            let split = if word.is_hard() {
+                word.tail()
+            } else {
+                word.split()
+            };
+            if split >= head {
+                return word.has_public();
+            }
+            let next = word.with(word.tail(), split + (head - split).div_ceil(2));
+            match self.list.exchange(word, next) {
+                Ok(()) => return true,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Takes the entry at `index` (what [`Self::head`] was before its push) out of its order, if nobody else has it.
+    /// If somebody has, the entry stays on the list for a later pop.
+    pub(crate) fn touch(&self, index: u32) -> Fate {
+        let head = self.head();
+        debug_assert!(index < head, "touched an entry that is not in the list");
+        let first_mine = self.lower(index, Stolen::Keep);
+        if first_mine > index {
+            // Release: as in `push`; the entries above are as visible as before.
+            self.list.head.store(head, Ordering::Release);
+            return Fate::Stolen;
+        }
+        // Relaxed: handed over by `head`, as in `push`.
+        self.list
+            .slot(index)
+            .store(ptr::null_mut(), Ordering::Relaxed);
+        // If it was the newest, its slot is free again. Release: as in `push`.
+        let top = if index + 1 == head { index } else { head };
+        self.list.head.store(top, Ordering::Release);
+        Fate::Untaken
+    }
+
+    /// Takes all entries from `base` on off the list, oldest first, and says of each whether somebody has it: for a
+    /// timeline that suspends. `each` must not use this list and must not panic (what it did not see yet would be lost).
+    #[cold]
+    pub(crate) fn detach_from(&self, base: u32, mut each: impl FnMut(NonNull<J>, Fate)) {
+        let head = self.head();
+        if head <= base {
+            return;
+        }
+        let first_mine = self.lower(base, Stolen::Drop);
+        for index in base..head {
+            // Relaxed: the owner's own store.
+            if let Some(job) = NonNull::new(self.list.slot(index).load(Ordering::Relaxed)) {
+                each(
+                    job,
+                    if index < first_mine {
+                        Fate::Stolen
+                    } else {
+                        Fate::Untaken
+                    },
+                );
+            }
+        }
+    }
+}

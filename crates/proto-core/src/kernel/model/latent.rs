@@ -1,0 +1,346 @@
+//! The latent list: every entry is run exactly once, by its owner or by a thief, who then sees what the owner wrote.
+
+use core::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use crate::kernel::latent::{CAPACITY, Fate, LatentList, Owner, Popped, Steal};
+use crate::sync::{Asymmetric, Barrier, Ordering, fence};
+
+/// A task: its contents, written by the owner before the push; and how often it ran (not a part of the model).
+struct Job {
+    contents: UnsafeCell<u32>,
+    ran: AtomicU32,
+}
+
+struct Scene<B: Barrier> {
+    list: LatentList<Job, B>,
+    jobs: Vec<Job>,
+}
+
+// SAFETY: `contents` is written before the push and read by the one that took the entry; loom checks it.
+unsafe impl<B: Barrier> Sync for Scene<B> {}
+// SAFETY: as above.
+unsafe impl<B: Barrier> Send for Scene<B> {}
+
+impl<B: Barrier> Scene<B> {
+    fn new(jobs: usize) -> Arc<Self> {
+        let jobs = (0..jobs).map(|_| Job {
+            contents: UnsafeCell::new(0),
+            ran: AtomicU32::new(0),
+        });
+        Arc::new(Self {
+            list: LatentList::new(),
+            jobs: jobs.collect(),
+        })
+    }
+
+    fn owner(&self) -> Owner<'_, Job, B> {
+        // SAFETY: only the main thread of a model calls this.
+        unsafe { self.list.owner() }
+    }
+
+    fn push(&self, index: usize) {
+        let job = &self.jobs[index];
+        // SAFETY: nobody has the job yet; loom checks it.
+        job.contents.with_mut(|contents| unsafe { *contents = 1 });
+        self.owner()
+            .push(NonNull::from(job))
+            .expect("there is room");
+    }
+
+    fn run(job: NonNull<Job>) {
+        // SAFETY: jobs live as long as the scene.
+        let job = unsafe { job.as_ref() };
+        // SAFETY: loom checks that the owner's write happened before.
+        assert_eq!(job.contents.with(|contents| unsafe { *contents }), 1);
+        job.ran.fetch_add(1, Relaxed);
+    }
+
+    fn pop(&self) -> bool {
+        match self.owner().pop(0) {
+            Popped::Mine(job) => Self::run(job),
+            Popped::Stolen(_) => {}
+            Popped::Empty => return false,
+        }
+        true
+    }
+
+    /// A thief on a thread of its own.
+    fn thief(
+        scene: &Arc<Self>,
+        theft: fn(&LatentList<Job, B>) -> Steal<Job>,
+    ) -> thread::JoinHandle<()>
+    where
+        B: 'static,
+    {
+        let scene = Arc::clone(scene);
+        thread::spawn(move || {
+            if let Steal::Taken(job) = theft(&scene.list) {
+                Self::run(job);
+            }
+        })
+    }
+
+    fn each_ran_once(&self) {
+        for (index, job) in self.jobs.iter().enumerate() {
+            assert_eq!(job.ran.load(Relaxed), 1, "runs of entry {index}");
+        }
+    }
+}
+
+/// Both of the owner's entries against one hard thief.
+fn pop_against_hard_theft<B: Barrier + 'static>() {
+    loom::model(|| {
+        let scene = Scene::<B>::new(2);
+        scene.push(0);
+        scene.push(1);
+        let thief = Scene::thief(&scene, LatentList::steal_hard);
+        while scene.pop() {}
+        thief.join().expect("the thief panicked");
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_hard_thief_and_a_popping_owner_share_nothing() {
+    pop_against_hard_theft::<Asymmetric>();
+}
+
+struct WithoutLight;
+
+impl Barrier for WithoutLight {
+    fn light() {}
+    fn heavy() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[test]
+#[should_panic(expected = "runs of entry")]
+fn without_the_owners_half_of_the_barrier_an_entry_runs_twice() {
+    pop_against_hard_theft::<WithoutLight>();
+}
+
+struct WithoutHeavy;
+
+impl Barrier for WithoutHeavy {
+    fn light() {
+        fence(Ordering::SeqCst);
+    }
+    fn heavy() {}
+}
+
+#[test]
+#[should_panic(expected = "runs of entry")]
+fn without_the_thiefs_half_of_the_barrier_an_entry_runs_twice() {
+    pop_against_hard_theft::<WithoutHeavy>();
+}
+
+#[test]
+fn the_last_public_entry_is_taken_once() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(1);
+        scene.push(0);
+        assert!(scene.owner().publish());
+        let thieves = [
+            Scene::thief(&scene, LatentList::steal),
+            Scene::thief(&scene, LatentList::steal),
+        ];
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn two_cheap_thieves_and_a_popping_owner() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(3);
+        for index in 0..3 {
+            scene.push(index);
+        }
+        assert!(scene.owner().publish());
+        let thieves = [
+            Scene::thief(&scene, LatentList::steal),
+            Scene::thief(&scene, LatentList::steal),
+        ];
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_hard_and_a_cheap_thief_and_a_publishing_owner() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(2);
+        scene.push(0);
+        scene.push(1);
+        let thieves = [
+            Scene::thief(&scene, LatentList::steal_hard),
+            Scene::thief(&scene, LatentList::steal),
+        ];
+        scene.owner().publish();
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn two_hard_thieves_and_a_popping_owner() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(2);
+        scene.push(0);
+        scene.push(1);
+        let thieves = [
+            Scene::thief(&scene, LatentList::steal_hard),
+            Scene::thief(&scene, LatentList::steal_hard),
+        ];
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_slot_is_used_again_under_a_hard_thief() {
+    // The thief raised the split over entry 0; the owner pops it and pushes another into the same slot.
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(3);
+        scene.push(0);
+        let thief = Scene::thief(&scene, LatentList::steal_hard);
+        scene.pop();
+        scene.push(1);
+        scene.push(2);
+        while scene.pop() {}
+        thief.join().expect("the thief panicked");
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_slot_is_used_again_under_a_cheap_thief() {
+    // The owner takes the public entry back and publishes another one in the same slot.
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(2);
+        scene.push(0);
+        assert!(scene.owner().publish());
+        let thief = Scene::thief(&scene, LatentList::steal);
+        scene.pop();
+        scene.push(1);
+        scene.owner().publish();
+        while scene.pop() {}
+        thief.join().expect("the thief panicked");
+        scene.each_ran_once();
+    });
+}
+
+/// The timeline at base 1 suspends while a thief is at work; the entry below stays.
+fn detach_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
+    loom::model(move || {
+        let scene = Scene::<Asymmetric>::new(3);
+        for index in 0..3 {
+            scene.push(index);
+        }
+        if publish {
+            scene.owner().publish();
+        }
+        let thieves = [
+            Scene::thief(&scene, theft),
+            Scene::thief(&scene, LatentList::steal),
+        ];
+        scene.owner().detach_from(1, |job, fate| {
+            if fate == Fate::Untaken {
+                Scene::<Asymmetric>::run(job);
+            }
+        });
+        assert_eq!(
+            scene.owner().head(),
+            1,
+            "the entries of the other timeline stay"
+        );
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_suspending_owner_and_a_cheap_thief() {
+    detach_against(LatentList::steal, true);
+}
+
+#[test]
+fn a_suspending_owner_and_a_hard_thief() {
+    detach_against(LatentList::steal_hard, false);
+}
+
+/// A touch out of order while a thief is at work.
+fn touch_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
+    loom::model(move || {
+        let scene = Scene::<Asymmetric>::new(3);
+        for index in 0..3 {
+            scene.push(index);
+        }
+        if publish {
+            scene.owner().publish();
+        }
+        let thieves = [
+            Scene::thief(&scene, theft),
+            Scene::thief(&scene, LatentList::steal),
+        ];
+        if scene.owner().touch(0) == Fate::Untaken {
+            Scene::<Asymmetric>::run(NonNull::from(&scene.jobs[0]));
+        }
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_touch_out_of_order_and_cheap_thieves() {
+    touch_against(LatentList::steal, true);
+}
+
+#[test]
+fn a_touch_out_of_order_and_a_hard_thief() {
+    touch_against(LatentList::steal_hard, false);
+}
+
+#[test]
+fn a_full_list_refuses_under_a_thief() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(CAPACITY + 1);
+        for index in 0..CAPACITY {
+            scene.push(index);
+        }
+        let thief = Scene::thief(&scene, LatentList::steal_hard);
+        let refused = scene.owner().push(NonNull::from(&scene.jobs[CAPACITY]));
+        assert!(
+            refused.is_err(),
+            "a stolen entry does not make room before its owner popped it"
+        );
+        scene.jobs[CAPACITY].ran.fetch_add(1, Relaxed);
+        while scene.pop() {}
+        thief.join().expect("the thief panicked");
+        scene.each_ran_once();
+    });
+}
