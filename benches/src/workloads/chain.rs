@@ -6,6 +6,8 @@
 use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
 use crate::peers::{Host, may, ring, std as os};
@@ -48,6 +50,8 @@ impl Workload for Chain {
         let size = plan.pick(2, 200, 1_000);
         let slow = plan.pick(2, 10, 100);
         let cases = [
+            ("proto", 1, size),
+            ("proto", 2, size),
             ("tokio", 1, size),
             ("tokio", 2, size),
             ("may", 1, size),
@@ -70,6 +74,8 @@ impl Workload for Chain {
             }
             "may" => hops(&Coroutines::on(workers), laps, may::channel)?,
             "std" => hops(&Threads::pinned(workers), laps, os::channel)?,
+            #[cfg(feature = "proto")]
+            "proto" => hops(&Vps::on(workers), laps, proto::channel)?,
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_hop", "ns", ns)])

@@ -10,6 +10,8 @@
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::{Goal, best};
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
 use crate::peers::{
@@ -41,6 +43,12 @@ impl Workload for Handoff {
         // What sleeps and wakes OS threads takes microseconds, on two cores tens of them.
         let (slow, slowest) = (size / 20, size / 100);
         let cases = [
+            ("proto", 1, "condvar", size),
+            ("proto", 2, "condvar", size),
+            ("proto", 2, "condvar apart", size),
+            ("proto", 1, "channel", size),
+            ("proto", 2, "channel", size),
+            ("proto", 2, "channel apart", size),
             ("spin", 2, "channel", size),
             ("tokio_current", 1, "channel", size),
             ("tokio", 1, "channel", size),
@@ -84,6 +92,19 @@ impl Workload for Handoff {
             ("std", "channel") => rounds(&threads, size, |n| ping_pong(n, os::channel)),
             ("std", _) => rounds(&threads, size, take_turns::<os::CondvarTurns>),
             ("parking_lot", _) => rounds(&threads, size, take_turns::<parking_lot::CondvarTurns>),
+            #[cfg(feature = "proto")]
+            ("proto", way) => {
+                let host = if way.ends_with("apart") {
+                    Vps::apart(workers)
+                } else {
+                    Vps::on(workers)
+                };
+                if way.starts_with("channel") {
+                    rounds(&host, size, |n| ping_pong(n, proto::channel))
+                } else {
+                    rounds(&host, size, take_turns::<proto::CondvarTurns>)
+                }
+            }
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_round_trip", "ns", ns)])

@@ -12,6 +12,8 @@ use crate::goal::Goal;
 use crate::machine;
 use crate::peers::may;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
@@ -56,7 +58,7 @@ impl Workload for Idle {
         // Milliseconds.
         let size = plan.pick(50, 1_000, 5_000);
         let case = |(peer, param)| Case::new(self.name(), peer, 2, param, size);
-        let peers = ["tokio", "may"];
+        let peers = ["proto", "tokio", "may"];
         peers
             .iter()
             .flat_map(|peer| [(*peer, "nothing"), (*peer, "forking")])
@@ -87,6 +89,17 @@ impl Workload for Idle {
             ("may", _) => {
                 Coroutines::on(case.workers);
                 core_percent(|| may::compute_and_fork(period, PAUSE))
+            }
+            #[cfg(feature = "proto")]
+            ("proto", "nothing") => {
+                let _vps = Vps::on(case.workers);
+                std::thread::sleep(settle);
+                core_percent(rest)
+            }
+            #[cfg(feature = "proto")]
+            ("proto", _) => {
+                let vps = Vps::on(case.workers);
+                core_percent(|| vps.compute_and_fork(period, PAUSE))
             }
             _ => return Err(unknown(case)),
         };

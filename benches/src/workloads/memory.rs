@@ -8,13 +8,15 @@
 //!
 //! Page tables and kernel stacks are not counted: an OS thread costs 20 KiB more than shown.
 
-use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::{Workload, unknown};
 use crate::goal::Goal;
 use crate::machine;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::peers::{corosensei, may, std as os};
 use crate::plan::Plan;
@@ -32,14 +34,15 @@ fn many(plan: &Plan) -> u64 {
 /// Runs `suspend_all`, which calls its argument when all timelines are suspended.
 fn weigh(
     case: &Case,
-    suspend_all: impl FnOnce(u64, &dyn Fn()) -> anyhow::Result<()>,
+    suspend_all: impl FnOnce(u64, &(dyn Fn() + Sync)) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<Measure>> {
-    let looked = Cell::new(None);
+    let looked = OnceLock::new();
     let before = machine::Memory::now()?;
     let start = Instant::now();
     suspend_all(case.size, &|| {
         let suspended = start.elapsed();
-        looked.set(Some((machine::Memory::now(), suspended)));
+        // A second look would be a mistake of the peer; the first one counts.
+        let _ = looked.set((machine::Memory::now(), suspended));
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let (memory, suspended) = looked
@@ -67,6 +70,7 @@ impl Workload for Memory {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let cases = [
+            ("proto", many(plan)),
             ("tokio", many(plan)),
             ("corosensei", plan.pick(100, 10_000, 30_000)),
             ("may", plan.pick(100, 10_000, 30_000)),
@@ -99,6 +103,14 @@ impl Workload for Memory {
                 os::park_all(count, look);
                 Ok(())
             }),
+            #[cfg(feature = "proto")]
+            "proto" => {
+                let vps = Vps::on(1);
+                weigh(case, |count, look| {
+                    vps.wait_all(count, look);
+                    Ok(())
+                })
+            }
             _ => Err(unknown(case)),
         }
     }

@@ -18,6 +18,8 @@ use super::{Workload, unknown};
 use crate::calibrate::{WorkPoint, private_work};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
 use crate::peers::{CountLock, Host, NoLock, Timeline, may, parking_lot, pthread, std as os};
@@ -123,7 +125,15 @@ impl Workload for MutexCurve {
             case.points.clone_from(&plan.points);
             case
         };
-        let peers = ["none", "std", "parking_lot", "pthread", "may", "tokio"];
+        let peers = [
+            "none",
+            "proto",
+            "std",
+            "parking_lot",
+            "pthread",
+            "may",
+            "tokio",
+        ];
         let all = peers
             .iter()
             .flat_map(|peer| TIMELINES.map(|timelines| case(peer, timelines)));
@@ -147,6 +157,8 @@ impl Workload for MutexCurve {
                     tasks.curve(timelines, each, steps)
                 })
             }
+            #[cfg(feature = "proto")]
+            "proto" => sweep(case, on::<proto::MutexCount>(&Vps::on(CORES))),
             _ => Err(unknown(case)),
         }
     }

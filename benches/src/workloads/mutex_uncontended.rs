@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
 use crate::peers::{CountLock, Host, may, parking_lot, pthread, std as os};
@@ -41,7 +43,7 @@ impl Workload for MutexUncontended {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let size = plan.pick(100, 2_000_000, 10_000_000);
-        ["std", "parking_lot", "pthread", "may", "tokio"]
+        ["proto", "std", "parking_lot", "pthread", "may", "tokio"]
             .map(|peer| Case::new(self.name(), peer, 1, "", size))
             .into()
     }
@@ -58,6 +60,8 @@ impl Workload for MutexUncontended {
                 let tasks = Tasks::on(1);
                 warm_and_time(size, |count| tasks.lock_alone(count))
             }
+            #[cfg(feature = "proto")]
+            "proto" => alone::<proto::MutexCount>(&Vps::on(1), size),
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_pair", "ns", ns)])

@@ -9,6 +9,8 @@ use std::time::Duration;
 use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::peers::{may, std as os};
 use crate::plan::Plan;
@@ -37,6 +39,8 @@ impl Workload for Spawn {
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let size = plan.pick(1_000, 200_000, 1_000_000);
         let cases = [
+            ("proto", 1, size),
+            ("proto", 2, size),
             ("tokio", 1, size),
             ("tokio", 2, size),
             ("may", 1, plan.pick(1_000, 50_000, 300_000)),
@@ -59,6 +63,11 @@ impl Workload for Spawn {
                 all_and_time(case.size, may::spawn)
             }
             "std" => all_and_time(case.size, os::spawn),
+            #[cfg(feature = "proto")]
+            "proto" => {
+                let vps = Vps::on(case.workers);
+                all_and_time(case.size, |count| vps.spawn(count))
+            }
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_spawn", "ns", ns)])

@@ -8,6 +8,8 @@ use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::machine;
 use crate::peers::corosensei;
+#[cfg(feature = "proto")]
+use crate::peers::proto::Vps;
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -26,7 +28,7 @@ impl Workload for Switch {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let size = plan.pick(1_000, 20_000_000, 100_000_000);
-        ["corosensei"]
+        ["proto", "corosensei"]
             .map(|peer| Case::new(self.name(), peer, 1, "", size))
             .into()
     }
@@ -36,6 +38,11 @@ impl Workload for Switch {
             "corosensei" => {
                 machine::pin(0);
                 warm_and_time(case.size, corosensei::switch)
+            }
+            #[cfg(feature = "proto")]
+            "proto" => {
+                let vps = Vps::on(1);
+                warm_and_time(case.size / 10, |count| vps.switch(count))
             }
             _ => return Err(unknown(case)),
         };

@@ -6,6 +6,8 @@
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
+#[cfg(feature = "proto")]
+use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
 use crate::peers::{Host, Timeline, may};
@@ -42,6 +44,8 @@ impl Workload for Yield {
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let size = plan.pick(100, 500_000, 4_000_000);
         let peers = [
+            ("proto", 1, size),
+            ("proto", 2, size),
             ("may", 1, size),
             ("may", 2, size),
             ("tokio_current", 1, size),
@@ -63,6 +67,8 @@ impl Workload for Yield {
                 let tasks = Tasks::on(if case.peer == "tokio" { workers } else { 0 });
                 warm_and_time(size, |size| tasks.yields(size / 2))
             }
+            #[cfg(feature = "proto")]
+            "proto" => yields(&Vps::on(workers), size, proto::yield_now),
             _ => return Err(unknown(case)),
         };
         Ok(vec![case.measure("ns_per_yield", "ns", ns)])
