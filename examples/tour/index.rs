@@ -4,7 +4,7 @@
 //! `on_vps.rs`, where they are the mutex language's. It does not know on what it runs.
 //!
 //! ```text
-//!   readers ──pieces──► bounded queue ──► parsers ──► maps, a lock each ──► barrier ──► each ranks a stripe
+//!   readers ──pieces──► bounded queue ──► parsers ──► maps with locks ──► barrier ──► each ranks a stripe
 //!   (1 in 4)                              (3 in 4)                          of all        of one map
 //! ```
 //!
@@ -20,9 +20,10 @@ use std::sync::Arc;
 use super::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use super::sync::{Barrier, Condvar, Mutex};
 use super::thread;
+use crate::pieces::{self, Pieces};
 use crate::sides::{Indexed, STACK};
 use crate::survey::{Kind, Problem, Survey};
-use crate::words::{self, Pieces, Ranking, SHARDS, Shard};
+use crate::words::{self, Ranking, SHARDS, Shard};
 
 /// Places in the queue between readers and parsers.
 const QUEUE: usize = 64;
@@ -168,7 +169,7 @@ impl Index {
                 told = percent;
             }
             let path = &self.survey.files[piece.file].path;
-            match words::read_piece(path, piece) {
+            match pieces::read_piece(path, piece) {
                 Ok(bytes) if bytes.is_empty() => {}
                 Ok(bytes) => {
                     if queue

@@ -14,6 +14,7 @@ mod compare;
 mod on_threads;
 mod on_vps;
 mod overhead;
+mod pieces;
 mod plot;
 mod show;
 mod sides;

@@ -11,6 +11,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use indicatif::HumanCount;
 use walkdir::{DirEntry, WalkDir};
 
 /// A file is binary if one of its first bytes is zero: git looks at as many.
@@ -151,7 +152,7 @@ impl Survey {
                 lines.push(format!("{}: {}", problem.path.display(), problem.kind));
             }
             if problems.len() > limit {
-                let more = problems.len() - limit;
+                let more = HumanCount((problems.len() - limit) as u64);
                 lines.push(format!(
                     "… and {more} more like the last (--verbose lists them)"
                 ));
