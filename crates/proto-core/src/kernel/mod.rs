@@ -14,6 +14,7 @@
 
 pub(crate) mod inbox;
 pub(crate) mod latent;
+pub(crate) mod sleep;
 pub(crate) mod spin;
 pub(crate) mod wait;
 

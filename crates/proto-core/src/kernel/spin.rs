@@ -35,7 +35,7 @@ const LOCKED: u32 = 1;
 const STEP: u32 = 2;
 
 /// How many times the environment had been passed, modulo 2³¹, when this was taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Version(u32);
 
 /// The lock word. See the head of the file.

@@ -5,5 +5,6 @@
 
 mod inbox;
 mod latent;
+mod sleep;
 mod spin;
 mod wait;
