@@ -238,7 +238,8 @@ impl Fiber {
             #[cfg(not(miri))]
             // SAFETY: we run on it (the caller's duty).
             Switch::Coroutine(switch) => unsafe { switch.suspend() },
-            Switch::Thread(switch) => switch.suspend(),
+            // SAFETY: we run on it, hence on its thread.
+            Switch::Thread(switch) => unsafe { thread::Baton::suspend(switch.baton()) },
         }
     }
 

@@ -184,6 +184,7 @@ fn a_fresh_fiber_is_dropped_without_running(backend: Backend) {
     }
 }
 
+#[cfg(not(miri))]
 fn a_suspended_fiber_is_leaked_not_unwound(backend: Backend) {
     struct Loud;
     impl Drop for Loud {
@@ -199,6 +200,7 @@ fn a_suspended_fiber_is_leaked_not_unwound(backend: Backend) {
     drop(into_box(fiber));
 }
 
+#[cfg(not(miri))]
 fn a_suspended_fiber_does_not_part_with_its_stack(backend: Backend) {
     let fiber = fiber(backend, |me| me.suspend());
     assert!(!resume(fiber));

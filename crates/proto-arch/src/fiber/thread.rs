@@ -12,6 +12,7 @@
 //! A fiber that is dropped suspended leaves its OS thread asleep for ever.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -26,7 +27,7 @@ const FINISHED: u32 = 2;
 const UNWANTED: u32 = 3;
 
 /// What the two threads share. Kept alive by both, so that the waker's last step is never on freed memory.
-struct Baton {
+pub(super) struct Baton {
     turn: AtomicU32,
     /// Where the fiber's thread sleeps.
     fiber: Parker,
@@ -53,6 +54,21 @@ impl Baton {
             }
             place.park();
         }
+    }
+}
+
+impl Baton {
+    /// Hands over to the controller and waits for the next turn. Not a function of [`Switch`]: once the baton is passed,
+    /// the controller may drop the fiber, and only what the fiber's thread itself keeps alive is left to wait on.
+    ///
+    /// # Safety
+    ///
+    /// - The calling thread is the fiber's, which keeps its baton alive.
+    pub(super) unsafe fn suspend(this: NonNull<Self>) {
+        // SAFETY: the caller's duty.
+        let baton = unsafe { this.as_ref() };
+        baton.pass(CONTROLLER, &baton.controller);
+        baton.wait_while(CONTROLLER, &baton.fiber);
     }
 }
 
@@ -93,9 +109,9 @@ impl Switch {
         self.baton.wait_while(FIBER, &self.baton.controller);
     }
 
-    pub(super) fn suspend(&self) {
-        self.baton.pass(CONTROLLER, &self.baton.controller);
-        self.baton.wait_while(CONTROLLER, &self.baton.fiber);
+    /// For [`Baton::suspend`].
+    pub(super) fn baton(&self) -> NonNull<Baton> {
+        NonNull::from(&*self.baton)
     }
 
     pub(super) fn is_finished(&self) -> bool {

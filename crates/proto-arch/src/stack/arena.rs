@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 
 use super::map::{self, GuardKind, ProtectBudget, page_size};
-use super::region::{Name, Region, Stack};
+use super::region::{Name, OwnedRegion, Region, Stack};
 use super::{DEFAULT_SIZE, MIN_SIZE, StackError};
 
 /// Stacks of the first region; each region doubles it.
@@ -104,8 +104,7 @@ pub(super) struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// Boxed: stacks point to their region.
-    regions: Vec<Box<Region>>,
+    regions: Vec<OwnedRegion>,
     /// The pool: word of a [`Name`], linked by `Slot::next`.
     pool: u32,
     /// Stacks of the last region that have been handed out at least once.
@@ -259,7 +258,7 @@ impl Shared {
             let region = &state.regions[name.region()];
             // Relaxed: written and read under the lock.
             let next = region.slot(name.index()).next.load(Relaxed);
-            let found = Found::Pooled(NonNull::from(&**region), name.index());
+            let found = Found::Pooled(region.pointer(), name.index());
             state.pool = next;
             found
         } else {
@@ -294,7 +293,7 @@ impl Shared {
         let region = state.regions.last().expect("grow has added one");
         // Relaxed: under the lock. From now on the slot counts as handed out, see `Slot::was_handed_out`.
         region.slot(index).next.store(Name::END, Relaxed);
-        Ok(Found::Fresh(NonNull::from(&**region), index))
+        Ok(Found::Fresh(region.pointer(), index))
     }
 
     /// Maps another region, twice as big as the last; smaller ones if the kernel refuses.

@@ -12,6 +12,7 @@
 //! A region lives, at one address, until its arena and all stacks of it are gone.
 
 use std::fmt;
+use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -62,7 +63,7 @@ impl Region {
         size: usize,
         guard: usize,
         kind: GuardKind,
-    ) -> std::io::Result<Box<Self>> {
+    ) -> std::io::Result<OwnedRegion> {
         debug_assert!(stacks <= Self::MAX_STACKS);
         let map = Mapping::reserve(stacks * (size + guard))?;
         let slots = (0..stacks)
@@ -81,7 +82,8 @@ impl Region {
             slots,
             entry: OnceLock::new(),
         });
-        region.entry.get_or_init(|| Entry::publish(&region));
+        let region = OwnedRegion(NonNull::from(Box::leak(region)));
+        region.entry.get_or_init(|| Entry::publish(region.0));
         Ok(region)
     }
 
@@ -146,6 +148,39 @@ impl Drop for Region {
                 .count();
             ProtectBudget::give(guarded);
         }
+    }
+}
+
+/// The owner of a region. Not a `Box`: that would claim, whenever it is moved, that nobody else has a pointer to it, while
+/// stacks and the registry do.
+#[derive(Debug)]
+pub(super) struct OwnedRegion(NonNull<Region>);
+
+// SAFETY: it owns a `Region`, which is `Send` and `Sync`.
+unsafe impl Send for OwnedRegion {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedRegion {}
+
+impl OwnedRegion {
+    pub(super) fn pointer(&self) -> NonNull<Region> {
+        self.0
+    }
+}
+
+impl Deref for OwnedRegion {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        // SAFETY: the region lives until its owner is dropped.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for OwnedRegion {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::leak`, and dropped once. No stack is left: the arena, which owns us, goes when the last has
+        // come back.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 

@@ -11,7 +11,7 @@
 //! handler's count comes first in the order of the two fences, then `withdraw` waits for it; or the vacancy does, then
 //! the handler does not see the region.
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, fence};
 
@@ -40,8 +40,8 @@ unsafe impl Sync for Node {}
 
 impl Entry {
     /// Makes the region known. It must stay where it is until [`withdraw`](Self::withdraw).
-    pub(super) fn publish(region: &Region) -> Self {
-        let region = ptr::from_ref(region).cast_mut();
+    pub(super) fn publish(region: NonNull<Region>) -> Self {
+        let region = region.as_ptr();
         let vacant = nodes().find(|node| {
             // Release: pairs with the Acquire in `find`: the region's fields come first. A failure reads nothing.
             node.region

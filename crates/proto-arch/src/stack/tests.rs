@@ -75,7 +75,8 @@ fn the_registry_finds_live_stacks_only() {
     assert_eq!(below.slot.end, stack.base());
     let limit = stack.limit();
     drop(stack); // and with it the arena
-    assert!(look(limit).is_none_or(|place| place.owner.is_null()));
+    // Another arena's stack may have come to lie there.
+    assert!(look(limit).is_none_or(|place| place.owner.cast_const() != (&raw const owner).cast()));
     assert!(look(8).is_none(), "a null pointer is nobody's stack");
 }
 

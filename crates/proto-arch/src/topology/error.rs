@@ -1,0 +1,72 @@
+//! Why a description of a machine was not understood.
+
+use std::path::PathBuf;
+use std::{error, fmt, io};
+
+/// Why there is no [`Topology`](super::Topology).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A description such as `4 packages × 10 cores` was not understood.
+    Description {
+        /// The whole of it.
+        text: String,
+        /// Where: an offset in bytes.
+        at: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A text is no XML, or not the XML of hwloc.
+    Xml {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A file cannot be read.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A machine without a core, or with an absurd number.
+    Size {
+        /// Its cores.
+        cores: usize,
+    },
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Description { text, at, problem } => {
+                let (before, after) = text.split_at_checked(*at).unwrap_or((text, ""));
+                write!(
+                    f,
+                    "machine description not understood: {problem}, here: “{before}»{after}”"
+                )
+            }
+            Self::Xml { problem } => write!(f, "not a topology in hwloc's XML: {problem}"),
+            Self::File { path, source } => {
+                write!(
+                    f,
+                    "cannot read the topology file {}: {source}",
+                    path.display()
+                )
+            }
+            Self::Size { cores } => write!(
+                f,
+                "a machine with {cores} cores: between 1 and {} are possible",
+                super::draft::MAX_CORES
+            ),
+        }
+    }
+}
+
+impl error::Error for TopologyError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::File { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
