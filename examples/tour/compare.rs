@@ -201,32 +201,30 @@ fn print_result(rows: &[Row], fingerprint: u64) -> Result<Verdict, String> {
     for problem in problems {
         println!("   left out while reading: {problem}");
     }
-    if runs.iter().any(|run| run.fingerprint != fingerprint) {
+    let verdict = if runs.iter().any(|run| run.fingerprint != fingerprint) {
         println!(
             "   The files changed meanwhile, so the runs cannot be compared: run the tour again."
         );
-        return Ok(Verdict::Unknown);
-    }
-    if runs.iter().any(|run| run.ranking != first.ranking) {
+        Verdict::Unknown
+    } else if runs.iter().any(|run| run.ranking != first.ranking) {
         println!("   The runs built different indexes of the same files: a bug, please report it.");
-        return Ok(Verdict::Different);
-    }
+        Verdict::Different
+    } else {
+        println!(
+            "   All {} built the same index.",
+            counted(runs.len(), "run")
+        );
+        Verdict::Same
+    };
     let ranking = &first.ranking;
     println!(
-        "   {} built the same index: {} words, {} different ones (digest {:016x}).",
-        if runs.len() == 1 {
-            "One run".to_owned()
-        } else {
-            format!("All {} runs", runs.len())
-        },
+        "   The index has {} words, {} different ones (digest {:016x}). The commonest:\n",
         HumanCount(ranking.words),
         HumanCount(ranking.distinct),
         ranking.digest,
     );
-    println!();
-    println!("   The commonest words:");
     for (count, word) in &ranking.top {
         println!("   {:>9}  {word}", HumanCount(*count).to_string());
     }
-    Ok(Verdict::Same)
+    Ok(verdict)
 }

@@ -41,13 +41,14 @@ fn draw_panel(area: &Area<'_>, points: &[Point], timelines: usize) -> Result<(),
     let works = points.iter().map(|point| point.work);
     let (least, most) = works.fold((f64::INFINITY, 0.0_f64), |(a, b), w| (a.min(w), b.max(w)));
     let worst = points.iter().map(|point| point.ratio).fold(3.0, f64::max);
+    // Twice the worst: room for the legend above the lines.
     let mut chart = ChartBuilder::on(area)
         .caption(format!("T = {timelines} timelines"), ("sans-serif", 16))
         .margin(10)
         .margin_right(25)
         .x_label_area_size(45)
         .y_label_area_size(50)
-        .build_cartesian_2d((least..most).log_scale(), (0.8..worst * 1.2).log_scale())?;
+        .build_cartesian_2d((least..most).log_scale(), (0.8..worst * 2.0).log_scale())?;
     chart
         .configure_mesh()
         .x_desc("private work between two locks (ns)")
