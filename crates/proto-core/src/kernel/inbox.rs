@@ -22,7 +22,8 @@
 //! **Tried.** The queue linked by an atomic swap of its tail (Vyukov): pushes cannot fail, but between the swap and the
 //! store of the link the queue is torn, and an owner that meets the tear must stop there with work behind it, and must
 //! not go to sleep, though it has nothing to do either. It also writes into the node pushed before, which by then is
-//! another core's. Measured, the stack is no slower; see `push`.
+//! another core's. Measured on two cores, a push and a take on one thread: 9.7 ns against the queue's 10.6; one to three
+//! producers that do nothing else: 15–80 ns a node for both, the difference below the noise.
 
 use core::ptr::NonNull;
 

@@ -64,6 +64,7 @@
 
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod word;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -71,6 +72,7 @@ use core::ptr::{self, NonNull};
 
 use crossbeam_utils::CachePadded;
 
+use self::word::Word;
 use crate::sync::{Asymmetric, AtomicPtr, AtomicU32, AtomicU64, Barrier, Ordering};
 
 /// How many entries a list holds; then forks run inline, which is what a pop would have done anyway.
@@ -84,54 +86,6 @@ const _: () = assert!(
     CAPACITY.is_power_of_two() && CAPACITY <= 1 << 15,
     "indices are masked, and 16 bits wide"
 );
-
-/// A snapshot of the shared word. See the head of the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Word(u64);
-
-impl Word {
-    const SPLIT_SHIFT: u32 = 16;
-    const INDEX: u64 = 0xffff;
-    /// A hard thief has raised `split` and not yet looked at `head`: nothing is public.
-    const HARD: u64 = 1 << 32;
-    const VERSION: u64 = 1 << 33;
-
-    /// The oldest entry that was not stolen.
-    fn tail(self) -> u32 {
-        (self.0 & Self::INDEX) as u32
-    }
-
-    /// The first private entry.
-    #[inline(always)]
-    fn split(self) -> u32 {
-        (self.0 >> Self::SPLIT_SHIFT & Self::INDEX) as u32
-    }
-
-    fn is_hard(self) -> bool {
-        self.0 & Self::HARD != 0
-    }
-
-    /// Whether cheap thieves find something.
-    fn has_public(self) -> bool {
-        !self.is_hard() && self.tail() < self.split()
-    }
-
-    /// The same with the oldest entry stolen.
-    fn stolen_from(self) -> Word {
-        Word(self.0 + 1)
-    }
-
-    /// The next version, with these bounds.
-    fn with(self, tail: u32, split: u32) -> Word {
-        let version = (self.0 & !(Self::VERSION - 1)).wrapping_add(Self::VERSION);
-        Word(version | u64::from(split) << Self::SPLIT_SHIFT | u64::from(tail))
-    }
-
-    /// The same, not yet public.
-    fn hard(self) -> Word {
-        Word(self.0 | Self::HARD)
-    }
-}
 
 /// What a theft brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -346,32 +300,61 @@ impl<J, B: Barrier> Owner<'_, J, B> {
     /// Takes the newest entry at or above `base`; entries that were touched out of order are skipped.
     #[inline(always)]
     pub(crate) fn pop(&self, base: u32) -> Popped<J> {
+        let head = self.head();
+        if head <= base {
+            return Popped::Empty;
+        }
+        let index = head - 1;
+        if self.lower_fast(index)
+            && let Some(job) = self.entry(index)
+        {
+            return Popped::Mine(job);
+        }
+        self.pop_slow(base, index)
+    }
+
+    /// A pop that has lowered `head` to `index` and found it shared or taken out of order.
+    #[cold]
+    fn pop_slow(&self, base: u32, mut index: u32) -> Popped<J> {
         loop {
-            let head = self.head();
-            if head <= base {
-                return Popped::Empty;
-            }
-            let index = head - 1;
-            let first_mine = self.lower(index, Stolen::Drop);
-            // Relaxed: the owner's own store.
-            if let Some(job) = NonNull::new(self.list.slot(index).load(Ordering::Relaxed)) {
+            let first_mine = self.lower_slow(index, Stolen::Drop);
+            if let Some(job) = self.entry(index) {
                 return if first_mine == index {
                     Popped::Mine(job)
                 } else {
                     Popped::Stolen(job)
                 };
             }
+            if index <= base {
+                return Popped::Empty;
+            }
+            index -= 1;
+            // O1, O2 for the next one; `lower_slow` begins with O3.
+            self.list.head.store(index, Ordering::Relaxed);
+            B::light();
         }
+    }
+
+    /// What the slot at `index` holds; none if it was taken out of order.
+    #[inline(always)]
+    fn entry(&self, index: u32) -> Option<NonNull<J>> {
+        // Relaxed: the owner's own store.
+        NonNull::new(self.list.slot(index).load(Ordering::Relaxed))
+    }
+
+    /// Lowers `head` to `to`. True: all entries from there on are the owner's. False: `lower_slow` decides.
+    #[inline(always)]
+    fn lower_fast(&self, to: u32) -> bool {
+        // O1, O2, O3 of the file's head. Relaxed: ordered by the barrier; what it decides, the owner wrote itself.
+        self.list.head.store(to, Ordering::Relaxed);
+        B::light();
+        to >= self.list.load_word(Ordering::Relaxed).split()
     }
 
     /// Lowers `head` to `to`. Of the entries from `to` on, those below the result were stolen; the others are the
     /// owner's, and no thief touches them before `head` is raised again.
-    #[inline(always)]
     fn lower(&self, to: u32, stolen: Stolen) -> u32 {
-        // O1, O2, O3 of the file's head. Relaxed: ordered by the barrier; what it decides, the owner wrote itself.
-        self.list.head.store(to, Ordering::Relaxed);
-        B::light();
-        if to >= self.list.load_word(Ordering::Relaxed).split() {
+        if self.lower_fast(to) {
             return to;
         }
         self.lower_slow(to, stolen)
@@ -462,8 +445,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         }
         let first_mine = self.lower(base, Stolen::Drop);
         for index in base..head {
-            // Relaxed: the owner's own store.
-            if let Some(job) = NonNull::new(self.list.slot(index).load(Ordering::Relaxed)) {
+            if let Some(job) = self.entry(index) {
                 each(
                     job,
                     if index < first_mine {

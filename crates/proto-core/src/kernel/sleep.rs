@@ -259,11 +259,11 @@ impl<B: Barrier> Sleep<B> {
         scan: impl FnOnce() -> bool,
         mut park: impl FnMut(Option<Duration>),
     ) -> Awake {
-        if let Some(nap) = self.begin_nap(rest) {
-            if !mail() {
-                // May end early by an old token: then the sleep is announced early.
-                park(Some(nap));
-            }
+        if let Some(nap) = self.begin_nap(rest)
+            && !mail()
+        {
+            // May end early by an old token: then the sleep is announced early.
+            park(Some(nap));
         }
         match self.announce(rest, cores, scan) {
             Announced::Awake(why) => why,
@@ -289,7 +289,7 @@ impl<B: Barrier> Sleep<B> {
         Some(rest.pacing.fruitless())
     }
 
-    /// NAPPING, SEARCHING or RUNNING → ASLEEP; if the last look finds something → RUNNING.
+    /// After `begin_nap`: NAPPING or RUNNING → ASLEEP; if the last look finds something → RUNNING.
     pub(crate) fn announce(
         &self,
         rest: &mut Rest,
