@@ -12,6 +12,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PROTO_HWLOC");
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
+    println!("cargo:rerun-if-env-changed=PKG_CONFIG_LIBDIR");
     let wanted = env::var_os("CARGO_FEATURE_HWLOC").is_some()
         && env::var_os("PROTO_HWLOC").is_none_or(|value| value != "0")
         // Neither Miri nor another machine's linker can call the library that is here.

@@ -294,6 +294,10 @@ impl Fiber {
     /// If the fiber has started and not finished: frames on the stack are in use. The stack is leaked then, as by a drop.
     #[must_use]
     #[track_caller]
+    #[expect(
+        clippy::boxed_local,
+        reason = "fibers exist in boxes only: moving one out would move what its stack points to"
+    )]
     pub fn into_stack(mut self: Box<Self>) -> Stack {
         assert!(
             self.is_unused(),

@@ -20,8 +20,10 @@ impl Running {
     }
 }
 
+type Body = Box<dyn FnOnce(Running)>;
+
 struct Start {
-    body: Cell<Option<Box<dyn FnOnce(Running)>>>,
+    body: Cell<Option<Body>>,
     fiber: Cell<*const Fiber>,
 }
 

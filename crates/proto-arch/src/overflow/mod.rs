@@ -132,7 +132,9 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
         return;
     };
     // SAFETY: the kernel passes valid pointers to a handler with SA_SIGINFO.
-    let (info_ref, context_ref) = unsafe { (&*info, &*context.cast::<libc::ucontext_t>()) };
+    let info_ref = unsafe { &*info };
+    // SAFETY: as above, and the third is a `ucontext_t`.
+    let context_ref = unsafe { &*context.cast::<libc::ucontext_t>() };
     if let Some(overflow) = Overflow::recognise(info_ref, context_ref) {
         overflow.report(installed.describe);
     }

@@ -54,35 +54,58 @@ fn draft(hwloc: &Hwloc) -> Draft {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Group;
     use super::*;
+    use hwlocality::topology::export::xml::XMLExportFlags;
+
+    const LEVELS: [Level; 4] = [
+        Level::Package,
+        Level::NumaNode,
+        Level::L3,
+        Level::PhysicalCore,
+    ];
+
+    fn synthetic(text: &str) -> Hwloc {
+        let builder = Hwloc::builder().from_synthetic(text).expect("understood");
+        builder.build().expect("built")
+    }
+
+    fn members(machine: &Topology, level: Level) -> Vec<Vec<usize>> {
+        let cpus = |group: &Group| {
+            group
+                .members()
+                .iter()
+                .map(|core| machine.cpu(*core))
+                .collect()
+        };
+        machine.groups(level).map(cpus).collect()
+    }
 
     #[test]
     fn hwlocs_synthetic_machine_is_ours() {
-        let text = "pack:4 l3:1 core:10 pu:1";
-        let theirs = Hwloc::builder()
-            .from_synthetic(text)
-            .expect("understood")
-            .build()
-            .expect("built");
-        let theirs = draft(&theirs).build().expect("consistent");
+        let text = "numa:4 pack:1 l3:1 core:10 pu:1";
+        let theirs = draft(&synthetic(text)).build().expect("consistent");
         let ours = Topology::parse(text).expect("understood");
-        for level in [
-            Level::Package,
-            Level::NumaNode,
-            Level::L3,
-            Level::PhysicalCore,
-        ] {
-            let members = |machine: &Topology| -> Vec<Vec<usize>> {
-                let cpus = |group: &super::super::Group| {
-                    group
-                        .members()
-                        .iter()
-                        .map(|core| machine.cpu(*core))
-                        .collect()
-                };
-                machine.groups(level).map(cpus).collect()
-            };
-            assert_eq!(members(&theirs), members(&ours), "{level}");
+        for level in LEVELS {
+            assert_eq!(members(&theirs, level), members(&ours, level), "{level}");
         }
+    }
+
+    #[test]
+    fn hwlocs_xml_is_read_as_hwloc_means_it() {
+        let hwloc = synthetic("numa:2 pack:2 l3:1 l2:4 core:1 pu:2");
+        let xml = hwloc
+            .export_xml(XMLExportFlags::empty())
+            .expect("exported")
+            .to_string();
+        let theirs = draft(&hwloc).build().expect("consistent");
+        let ours = Topology::from_hwloc_xml(&xml).expect("understood");
+        for level in LEVELS {
+            assert_eq!(members(&theirs, level), members(&ours, level), "{level}");
+        }
+        assert_eq!(
+            theirs.groups(Level::L3).next().and_then(Group::bytes),
+            ours.groups(Level::L3).next().and_then(Group::bytes)
+        );
     }
 }

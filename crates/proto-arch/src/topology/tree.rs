@@ -166,7 +166,7 @@ impl fmt::Display for Bytes {
             bytes if bytes >= 1 << 10 => (1 << 10, "KiB"),
             _ => (1, "B"),
         };
-        if self.0 % unit == 0 {
+        if self.0.is_multiple_of(unit) {
             write!(f, "{} {name}", self.0 / unit)
         } else {
             write!(f, "{:.1} {name}", self.0 as f64 / unit as f64)
