@@ -5,6 +5,8 @@
 //! a change of a few percent to one operation is real.
 
 use std::hint::black_box;
+#[cfg(feature = "proto")]
+use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -38,8 +40,59 @@ fn mutex(criterion: &mut Criterion) {
     group.bench_function("std", |bencher| {
         bencher.iter(|| *black_box(&lock).lock().expect("no holder panics") += 1);
     });
+    #[cfg(feature = "proto")]
+    {
+        let runtime = runtime();
+        let lock = proto_lang_mutex::Mutex::new(0_u64);
+        let pair = || *black_box(&lock).lock().expect("no holder panics") += 1;
+        group.bench_function("proto", |bencher| {
+            bencher.iter_custom(|n| on_vp(&runtime, n, pair))
+        });
+    }
     group.finish();
 }
 
-criterion_group!(micro, switch, mutex);
+/// Opening a guarded value by its grant and closing it: what every lock of every language adds to
+/// the two passes through its environment.
+#[cfg(feature = "proto")]
+fn guarded(criterion: &mut Criterion) {
+    let value = proto_core::Guarded::new(0_u64);
+    let mut kept = Some(proto_core::Grant::new());
+    criterion.bench_function("guarded/open+close", |bencher| {
+        bencher.iter(|| {
+            let grant = kept.take().expect("the last round left its grant");
+            let mut opened = black_box(&value).open(grant);
+            *opened += 1;
+            kept = Some(opened.close());
+        });
+    });
+}
+
+/// One controller, so that nothing but the measured VP runs.
+#[cfg(feature = "proto")]
+fn runtime() -> proto_core::Runtime {
+    let builder = proto_core::Runtime::builder().controllers(1).pin(true);
+    builder
+        .build()
+        .expect("a runtime needs threads and stacks only")
+}
+
+/// The time of `count` calls of `operation` on a VP.
+#[cfg(feature = "proto")]
+fn on_vp(runtime: &proto_core::Runtime, count: u64, operation: impl Fn() + Sync) -> Duration {
+    let process = runtime.run(|| {
+        let start = Instant::now();
+        for _ in 0..count {
+            operation();
+        }
+        start.elapsed()
+    });
+    process.expect("the operation neither panics nor waits for ever")
+}
+
+/// Nothing of ours to measure.
+#[cfg(not(feature = "proto"))]
+fn guarded(_criterion: &mut Criterion) {}
+
+criterion_group!(micro, switch, mutex, guarded);
 criterion_main!(micro);

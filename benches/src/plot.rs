@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use plotters::prelude::*;
 
 use crate::record::Record;
+use crate::table::figure;
 
 const SIZE: (u32, u32) = (900, 540);
 /// Ours stands out; rivals take the others in turn.
@@ -65,6 +66,8 @@ pub(crate) fn curves(
         .build_cartesian_2d((x_low..x_high).log_scale(), (y_low..y_high).log_scale())?;
     chart
         .configure_mesh()
+        .x_label_formatter(&|x| figure(*x))
+        .y_label_formatter(&|y| figure(*y))
         .x_desc(x_name)
         .y_desc(y_name)
         .draw()?;
@@ -79,6 +82,7 @@ pub(crate) fn curves(
     }
     chart
         .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK)
         .draw()?;
@@ -122,13 +126,15 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
             .x_label_area_size(36)
             .y_label_area_size(200)
             .build_cartesian_2d(
-                (low / 2.0..high).log_scale(),
-                (0..shown.len()).into_segmented(),
+                (low / 2.0..high * 1.8).log_scale(),
+                (0..shown.len().saturating_sub(1)).into_segmented(),
             )?;
         chart
             .configure_mesh()
             .disable_y_mesh()
             .x_desc(format!("{metric}, {unit}"))
+            .x_labels(5)
+            .x_label_formatter(&|value| figure(*value))
             .y_labels(shown.len())
             .y_label_formatter(&|place| match place {
                 SegmentValue::CenterOf(index) => name(*index).unwrap_or_default(),
@@ -151,6 +157,13 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
             bar
         };
         chart.draw_series(shown.iter().enumerate().map(bar))?;
+        let label = |(place, record): (usize, &&Record)| {
+            let row = shown.len() - 1 - place;
+            let foot = (record.median, SegmentValue::CenterOf(row));
+            let text = Text::new(figure(record.median), (4, -6), ("sans-serif", 12));
+            EmptyElement::at(foot) + text
+        };
+        chart.draw_series(shown.iter().enumerate().map(label))?;
     }
     root.present()
         .map_err(|error| anyhow!("{}: {error}", file.display()))

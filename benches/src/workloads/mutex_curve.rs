@@ -34,6 +34,8 @@ pub(crate) struct MutexCurve;
 
 const CORES: usize = 2;
 const TIMELINES: [u64; 3] = [2, 8, 64];
+/// Locks of one sample, where `w` is short: enough to outlast the start of the timelines.
+const MOST_LOCKS: u64 = 1_300_000;
 /// The goal's bound on a single point, and the rival's ratio from which on it counts: below, the
 /// machine's own spread decides.
 const WORST_POINT: (f64, f64) = (1.15, 1.2);
@@ -66,7 +68,7 @@ fn sweep(case: &Case, run: impl Fn(u64, u64, u32) -> Duration) -> anyhow::Result
     let mut measures = Vec::new();
     for WorkPoint { cycles, steps, ns } in &case.points {
         // The same private work at every point, in cycles, unless that is too many locks.
-        let locks = (case.size / cycles).min(case.size / 200).max(timelines);
+        let locks = (case.size / cycles).min(MOST_LOCKS).max(timelines);
         let each = locks / timelines;
         run(timelines, (each / 10).max(1), *steps);
         let elapsed = run(timelines, each, *steps).as_nanos() as f64;
