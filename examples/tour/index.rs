@@ -199,11 +199,9 @@ impl Index {
             // The lock is free again at this statement's end, before the work begins.
             let next = self.queue.lock().unwrap().recv();
             let Ok(text) = next else { return };
-            for counts in words::count(&text.bytes).chunk_by(|a, b| a.shard == b.shard) {
-                let mut shard = self.shards[counts[0].shard].lock().unwrap();
-                for counted in counts {
-                    shard.add(counted, text.file);
-                }
+            for counted in words::count(&text.bytes) {
+                let mut shard = self.shards[counted.shard].lock().unwrap();
+                shard.add(counted, text.file);
             }
         }
     }

@@ -32,11 +32,11 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces such that each of `timelines` gets about one, within 1 to 16 KiB: smaller ones would measure opening
+    /// Pieces such that each of `timelines` gets about one, within 256 bytes to 16 KiB: smaller ones would measure opening
     /// files, larger ones would let the texts waiting in the queue outweigh the timelines.
     pub(crate) fn new(files: &[TextFile], timelines: usize) -> Self {
         let total: u64 = files.iter().map(|file| file.len).sum();
-        let size = (total / timelines as u64).clamp(1 << 10, 16 << 10);
+        let size = (total / timelines as u64).clamp(256, 16 << 10);
         Self {
             file: 0,
             offset: 0,
@@ -130,7 +130,7 @@ mod tests {
             };
             let text = read(Cursor::new(TEXT), piece).expect("memory can be read");
             for counted in count(&text) {
-                whole.add(&counted, piece.file);
+                whole.add(counted, piece.file);
             }
         }
         let mut ranking = Ranking::default();

@@ -20,11 +20,11 @@ pub(crate) struct Counted {
     count: u64,
 }
 
-/// Counts the words of a text, sorted by shard so that each shard's lock is taken once.
+/// Counts the words of a text.
 ///
 /// A word is a run of letters and digits that starts with a letter and is at least two characters long; upper and
 /// lower case are the same.
-pub(crate) fn count(text: &[u8]) -> Vec<Counted> {
+pub(crate) fn count(text: &[u8]) -> impl Iterator<Item = Counted> + use<> {
     let mut counts: HashMap<Box<str>, u64, Hash> = HashMap::default();
     let mut lower = String::new();
     for word in String::from_utf8_lossy(text).split(|c: char| !c.is_alphanumeric()) {
@@ -41,16 +41,11 @@ pub(crate) fn count(text: &[u8]) -> Vec<Counted> {
             }
         }
     }
-    let mut counted: Vec<Counted> = counts
-        .into_iter()
-        .map(|(word, count)| Counted {
-            shard: shard_of(&word),
-            word,
-            count,
-        })
-        .collect();
-    counted.sort_unstable_by_key(|counted| counted.shard);
-    counted
+    counts.into_iter().map(|(word, count)| Counted {
+        shard: shard_of(&word),
+        word,
+        count,
+    })
 }
 
 /// The hash's upper half, for the maps themselves use its lower bits.
@@ -71,15 +66,9 @@ struct Posting {
 
 impl Shard {
     /// Adds what was counted in a piece of `file`.
-    pub(crate) fn add(&mut self, counted: &Counted, file: usize) {
+    pub(crate) fn add(&mut self, counted: Counted, file: usize) {
         let file = u32::try_from(file).expect("a survey ends before 2^32 files");
-        if !self.0.contains_key(&counted.word) {
-            self.0.insert(counted.word.clone(), Posting::default());
-        }
-        let posting = self
-            .0
-            .get_mut(&counted.word)
-            .expect("it was just made sure of");
+        let posting = self.0.entry(counted.word).or_default();
         posting.count += counted.count;
         if let Err(place) = posting.files.binary_search(&file) {
             posting.files.insert(place, file);
@@ -142,7 +131,7 @@ mod tests {
     fn indexed() -> Shard {
         let mut shard = Shard::default();
         for counted in count(TEXT.as_bytes()) {
-            shard.add(&counted, 0);
+            shard.add(counted, 0);
         }
         shard
     }
