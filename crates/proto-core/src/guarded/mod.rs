@@ -53,7 +53,7 @@
 //! token reaches another thread only by safe code, thus with a happens-before edge, and a guard must be closed to have
 //! the token back. So all that was done through the last exclusive guard happens before all that is done through the
 //! next one; the same edge runs from each shared guard through the keeper to the next exclusive token. The cell itself
-//! therefore needs no ordering: its one atomic is `Relaxed`, see [`cell`](self::cell).
+//! therefore needs no ordering: its one atomic is `Relaxed`, see [`cell`].
 //!
 //! That *one number marries one cell* is not needed: copies of a single token (say, two [`SharedGrant`]s lent before the
 //! first opening) can marry two cells. Then each of the two is guarded by all of that number's tokens.
