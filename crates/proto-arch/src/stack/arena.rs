@@ -84,7 +84,7 @@ impl StackOptions {
 ///
 /// let arena = StackArena::new(StackOptions::with_size(64 * 1024))?;
 /// let stack = arena.take()?;
-/// assert_eq!(stack.base() - stack.limit(), 64 * 1024);
+/// assert_eq!(stack.size(), 64 * 1024);
 /// arena.give(stack);
 /// # Ok::<(), proto_arch::stack::StackError>(())
 /// ```
@@ -227,8 +227,10 @@ impl StackArena {
         if !cfg!(miri) {
             // Valgrind must know stacks to tell a switch from a wild stack pointer; elsewhere it is a few instructions
             // without effect. Not taken back: a range that is unmapped later costs Valgrind a search, and us no memory.
-            let registration =
-                ValgrindStackRegistration::new(stack.limit() as *mut u8, stack.size());
+            let registration = ValgrindStackRegistration::new(
+                stack.limit() as *mut u8,
+                stack.base() - stack.limit(),
+            );
             std::mem::forget(registration);
         }
         Ok(stack)

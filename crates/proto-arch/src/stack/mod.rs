@@ -22,6 +22,14 @@
 //!
 //! A guard is installed when its stack is handed out for the first time (0.7 µs), never again.
 //!
+//! # Why bases are shifted
+//!
+//! If all stacks started at the end of a page, the hot lines of all suspended VPs would compete for the same few sets of
+//! the first- and second-level caches. So bases are shifted against each other by 64 bytes, 16 times, then again from the
+//! start: resuming 1,000 fibers in turn went from 6.4 to 3.1 ns each, 100 from 4.4 to 2.9 (at a million, memory decides
+//! and nothing changes). Shifting over more lines gained nothing further and costs room in the one page that a shallow
+//! stack should need.
+//!
 //! # Files
 //!
 //! `map.rs` is the system calls, `region.rs` one region and its book-keeping (16 bytes a stack), `registry.rs` finds the

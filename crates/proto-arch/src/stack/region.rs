@@ -22,6 +22,11 @@ use super::arena::Shared;
 use super::map::{GuardKind, Mapping, ProtectBudget, page_size};
 use super::registry::Entry;
 
+/// How far the bases of neighbouring stacks are apart within their pages, see the head of `stack`.
+const LINE: usize = 64;
+/// After so many stacks the distances repeat. 16 lines leave three quarters of the first page to the frames.
+const COLOURS: usize = 16;
+
 /// Book-keeping of one stack: 16 bytes.
 #[derive(Debug)]
 pub(super) struct Slot {
@@ -266,22 +271,28 @@ impl Stack {
         unsafe { self.region.as_ref() }
     }
 
-    /// The highest address, where the first frame goes: stacks grow downwards. A multiple of the page size.
+    /// The highest address, where the first frame goes: stacks grow downwards. A multiple of 64; up to 960 bytes below the
+    /// end of the stack's memory, see the head of [the module](crate::stack).
     #[inline]
     #[must_use]
     pub fn base(&self) -> usize {
-        let region = self.region();
-        region.start() + (usize::from(self.index) + 1) * region.stride()
+        self.region().start() + self.end() - usize::from(self.index) % COLOURS * LINE
+    }
+
+    /// Offset of the end of the stack's memory in its region.
+    #[inline]
+    fn end(&self) -> usize {
+        (usize::from(self.index) + 1) * self.region().stride()
     }
 
     /// The lowest address that may be used. The guard is below it.
     #[inline]
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.base() - self.size()
+        self.region().start() + self.end() - self.size()
     }
 
-    /// Usable bytes, the guard not counted.
+    /// Bytes of memory, the guard not counted: as many as were asked for, up to 960 of them above [`base`](Self::base).
     #[inline]
     #[must_use]
     pub fn size(&self) -> usize {
@@ -305,12 +316,12 @@ impl Stack {
             .store(owner.cast_mut(), Release);
     }
 
-    /// Bytes from the base down to the deepest page that has memory: how deep the stack ever was since it was last
+    /// Bytes from the end of the memory down to the deepest page that is resident: how deep the stack ever was since it was last
     /// trimmed, in whole pages. A system call per 64 pages; for reports and tests.
     #[must_use]
     pub fn high_water(&self) -> usize {
         let region = self.region();
-        let end = self.base() - region.start();
+        let end = self.end();
         let range = end - self.size()..end;
         region
             .map
@@ -319,8 +330,11 @@ impl Stack {
     }
 
     /// Gives the memory below the top `keep` bytes (rounded up to pages) back to the system. Returns whether there was
-    /// any: it looks at the one page below `keep` first (a deep call touches every page it passes), so that calling it
-    /// after each use is cheap and only a deep excursion costs more.
+    /// any.
+    ///
+    /// It looks at the one page below `keep` first, because a deep call touches every page it passes: so it costs one
+    /// system call (half a microsecond) after a shallow use, and more only after a deep one. Call it when a stack goes back
+    /// to a pool shared by cores, not between two uses on one core.
     ///
     /// `&mut`: nobody runs on the stack, or all that does is in the top `keep` bytes and *is* the caller.
     pub fn trim(&mut self, keep: usize) -> bool {
@@ -330,7 +344,7 @@ impl Stack {
             return false;
         }
         let region = self.region();
-        let end = self.base() - region.start();
+        let end = self.end();
         let cut = end - keep;
         if region.map.lowest_resident(cut - page..cut).is_none() {
             return false;
