@@ -24,7 +24,7 @@ fn one_of_two_sides_sees_the_other_with_full_fences() {
         (1..=rounds).map(round).collect()
     };
     let (light, heavy) = thread::scope(|scope| {
-        let light = scope.spawn(|| side(&x, &y, || barrier::light()));
+        let light = scope.spawn(|| side(&x, &y, barrier::light));
         let heavy = side(&y, &x, barrier::heavy);
         (light.join().expect("the frequent side ends"), heavy)
     });
