@@ -52,6 +52,9 @@
 //! waits for anybody: a raise that is never finished (its thief is descheduled) only sends the owner's pops the slow
 //! way, once, and is thereby withdrawn.
 //!
+//! *What a thief sees.* Every store of `head` is Release and T3 Acquire, every change of `word` both: with an index
+//! comes the slot below it, with the slot what the task's pointer leads to.
+//!
 //! *Out of order.* [`Owner::touch`] takes an entry below the top: it lowers `head` to it as a pop does, which makes all
 //! entries from there on its own, marks the slot as taken, and raises `head` again. Thieves and pops skip marked slots.
 //!
@@ -233,7 +236,7 @@ impl<J, B: Barrier> LatentList<J, B> {
             return self.steal();
         }
         B::heavy();
-        // Acquire: pairs with the Release of the push of each entry below it.
+        // Acquire: pairs with the Release of the owner's stores, each of which shows the entries below it.
         let head = self.head.load(Ordering::Acquire);
         let public = raised.with(tail, raised.split().min(head.max(tail)));
         // If this fails, the owner has taken the raised entries back, or made some of them public itself.
@@ -329,8 +332,8 @@ impl<J, B: Barrier> Owner<'_, J, B> {
                 return Popped::Empty;
             }
             index -= 1;
-            // O1, O2 for the next one; `lower_slow` begins with O3.
-            self.list.head.store(index, Ordering::Relaxed);
+            // O1, O2 for the next one, as in `lower_fast`; `lower_slow` begins with O3.
+            self.list.head.store(index, Ordering::Release);
             B::light();
         }
     }
@@ -345,8 +348,10 @@ impl<J, B: Barrier> Owner<'_, J, B> {
     /// Lowers `head` to `to`. True: all entries from there on are the owner's. False: `lower_slow` decides.
     #[inline(always)]
     fn lower_fast(&self, to: u32) -> bool {
-        // O1, O2, O3 of the file's head. Relaxed: ordered by the barrier; what it decides, the owner wrote itself.
-        self.list.head.store(to, Ordering::Relaxed);
+        // O1, O2, O3 of the file's head. Release: a hard thief may read this value and not that of the push or touch
+        // before, and must see the entries below all the same (a later Relaxed store is in no release sequence). The
+        // load is Relaxed: ordered by the barrier; what it decides about, the owner wrote itself.
+        self.list.head.store(to, Ordering::Release);
         B::light();
         to >= self.list.load_word(Ordering::Relaxed).split()
     }
