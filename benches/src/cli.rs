@@ -1,7 +1,7 @@
 //! The command line of the `overhead` bench, and the run from arguments to files.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
@@ -29,6 +29,10 @@ struct Arguments {
     /// Samples of every case [default: 5].
     #[arg(long, value_name = "N")]
     repeat: Option<usize>,
+    /// Spend up to this many seconds per workload on repeating samples during which others used
+    /// the machine [default: 60; with --quick 0].
+    #[arg(long, value_name = "SECONDS")]
+    calm: Option<u64>,
     /// Run everything once in its smallest form; figures mean nothing.
     #[arg(long)]
     test: bool,
@@ -36,9 +40,6 @@ struct Arguments {
     #[arg(long, hide = true)]
     bench: bool,
 }
-
-/// Percent of the machine that others may use before figures of two cores mean little.
-const QUIET: f64 = 10.0;
 
 /// Runs the `overhead` bench; files go to `<target>/overhead`.
 ///
@@ -94,10 +95,14 @@ fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
         _ => (Scale::Full, 5),
     };
     let rounds = arguments.repeat.unwrap_or(rounds).max(1);
+    let calm = arguments
+        .calm
+        .unwrap_or(if scale == Scale::Full { 60 } else { 0 });
     let mut plan = Plan {
         scale,
         rounds,
         workers: arguments.workers,
+        calm: Duration::from_secs(calm),
         points: Vec::new(),
     };
     let lengths: Vec<u64> = chosen
@@ -121,9 +126,9 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
     );
     let mut goals = Vec::new();
     for workload in chosen {
-        let (load, start) = (machine::Load::now()?, Instant::now());
+        let start = Instant::now();
         let results = interleave::run(*workload, plan);
-        let others = machine::Load::now()?.others_since(&load);
+        let others = results.others();
         let records = results.records(workload.name());
         println!(
             "\n## {}: {}\n\n{}",
@@ -135,7 +140,7 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
             "{:.1} s; others used {others:.0} % of the machine",
             start.elapsed().as_secs_f64()
         );
-        if others > QUIET {
+        if others > interleave::QUIET {
             println!("These figures are disturbed: repeat them when nothing else runs.");
         }
         print!("{}", table::failures(&results));

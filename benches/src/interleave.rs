@@ -3,16 +3,25 @@
 //! Round robin over all cases of a workload, so that a disturbance that lasts seconds hits one
 //! sample of every peer and not all samples of one; medians then do not see it. Each round starts
 //! one case later than the last: no peer always runs behind the same neighbour.
+//!
+//! A sample during which others used more than [`QUIET`] percent of the machine may be repeated, as
+//! long as the plan's time for that lasts. What decides is the load alone, never the figure.
 
 use std::io::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::child;
+use crate::machine::Load;
 use crate::plan::Plan;
-use crate::record::Results;
+use crate::record::{Case, Measure, Results};
 use crate::workloads::Workload;
 
 /// A case that failed this often is not tried again in this run.
 const TRIES: usize = 2;
+
+/// Percent of the machine that others may use before figures of two cores mean little.
+pub(crate) const QUIET: f64 = 10.0;
 
 /// Measures one workload; progress goes to standard error.
 pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
@@ -21,6 +30,7 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
     // Ours is compiled in by a feature of this crate.
     cases.retain(|case| case.peer != "proto" || cfg!(feature = "proto"));
     let mut results = Results::default();
+    let mut calm = plan.calm;
     let mut failed = vec![0; cases.len()];
     for round in 0..plan.rounds {
         eprint!(
@@ -36,8 +46,11 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
             if failed[index] >= TRIES {
                 continue;
             }
-            match child::sample(case, plan.patience()) {
-                Ok(measures) => results.add(case, measures),
+            match calm_sample(case, plan, &mut calm) {
+                Ok((measures, others)) => {
+                    results.add(case, measures);
+                    results.disturbance.push(others);
+                }
                 Err(error) => {
                     failed[index] += 1;
                     let name = format!("{} {} {}", case.peer, case.workers, case.param);
@@ -50,4 +63,24 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
     }
     eprint!("\r{:40}\r", "");
     results
+}
+
+/// A sample, and how much of the machine others used meanwhile. Disturbed ones are repeated, and
+/// their time is taken from `calm`.
+fn calm_sample(
+    case: &Case,
+    plan: &Plan,
+    calm: &mut Duration,
+) -> anyhow::Result<(Vec<Measure>, f64)> {
+    loop {
+        let (load, start) = (Load::now()?, Instant::now());
+        let measures = child::sample(case, plan.patience())?;
+        let others = Load::now()?.others_since(&load);
+        if others <= QUIET || calm.is_zero() {
+            return Ok((measures, others));
+        }
+        // What disturbs is often a build or a test: over soon, but not at once.
+        thread::sleep(Duration::from_millis(100));
+        *calm = calm.saturating_sub(start.elapsed());
+    }
 }

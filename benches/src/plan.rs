@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     /// Only cases with this many workers, when given.
     pub(crate) workers: Option<usize>,
+    /// How long, for all samples of a workload together, disturbed samples may be repeated.
+    pub(crate) calm: Duration,
     /// The private work of the mutex curve; empty when that is not measured.
     pub(crate) points: Vec<WorkPoint>,
 }

@@ -81,6 +81,8 @@ pub(crate) struct Results {
     order: Vec<Key>,
     /// `(case, why)` of every sample that was not to be had.
     pub(crate) failures: Vec<(String, String)>,
+    /// Percent of the machine that others used during each sample that counts.
+    pub(crate) disturbance: Vec<f64>,
 }
 
 impl Results {
@@ -100,6 +102,11 @@ impl Results {
             });
             samples.1.push(value);
         }
+    }
+
+    /// Percent of the machine that others used during the median sample.
+    pub(crate) fn others(&self) -> f64 {
+        Summary::of(&self.disturbance).map_or(0.0, |summary| summary.median)
     }
 
     /// The summary of one metric, if it was measured.

@@ -56,7 +56,7 @@ impl Workload for Idle {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         // Milliseconds.
-        let size = plan.pick(50, 1_000, 5_000);
+        let size = plan.pick(50, 700, 5_000);
         let case = |(peer, param)| Case::new(self.name(), peer, 2, param, size);
         let peers = ["proto", "tokio", "may"];
         peers
