@@ -39,11 +39,14 @@ impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Description { text, at, problem } => {
-                let (before, after) = text.split_at_checked(*at).unwrap_or((text, ""));
                 write!(
                     f,
-                    "machine description not understood: {problem}, here: “{before}»{after}”"
-                )
+                    "machine description `{text}` not understood: {problem}, "
+                )?;
+                match text.get(*at..) {
+                    Some(rest) if !rest.is_empty() => write!(f, "at `{rest}`"),
+                    _ => f.write_str("at its end"),
+                }
             }
             Self::Xml { problem } => write!(f, "not a topology in hwloc's XML: {problem}"),
             Self::File { path, source } => {
