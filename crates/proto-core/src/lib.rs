@@ -1,4 +1,20 @@
-//! core
+//! Controllers, virtual processors, environments, and the two traits that a parallel language implements.
+//!
+//! A language's author writes what its constructs mean ([`RequestHandler`]: sequential code that runs alone in the language's environment) and, if wanted,
+//! which ready work a free core runs next ([`Assigner`]). Everything hard is here: switching, stealing, sleeping, waking, stacks, cancelling, reports.
+//!
+//! | I want to | |
+//! |---|---|
+//! | start a program on all cores | [`Runtime`] |
+//! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`] |
+//! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
+//! | decide what runs where | [`Assigner`] and the ready-made ones |
+//! | call something that blocks the OS thread | [`blocking()`] |
+//! | be woken by something outside | [`external`] |
+//! | watch everything that orders timelines | [`Hooks`] |
+//!
+//! The words are those of the design: a *VP* is a timeline with its own stack; a *request* is a value that a timeline sends to an
+//! *environment*, whose *handler* answers it or keeps the timeline waiting; to resume it is a *tie-point*.
 
 // Under loom these two are all there is: every other module is `#[cfg(not(loom))]`.
 mod kernel;
@@ -8,7 +24,53 @@ mod sync;
 mod guarded;
 
 #[cfg(not(loom))]
-pub use guarded::{
-    Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, RangeShares, SharedGrant,
-    SharedRange, Shares,
+mod assign;
+#[cfg(not(loom))]
+mod ctx;
+#[cfg(not(loom))]
+mod ended;
+#[cfg(not(loom))]
+mod env;
+#[cfg(not(loom))]
+mod external;
+#[cfg(not(loom))]
+mod hooks;
+#[cfg(not(loom))]
+mod join;
+#[cfg(not(loom))]
+mod panics;
+#[cfg(not(loom))]
+mod process;
+#[cfg(not(loom))]
+mod report;
+#[cfg(not(loom))]
+mod runtime;
+#[cfg(not(loom))]
+mod scope;
+#[cfg(not(loom))]
+mod task;
+#[cfg(not(loom))]
+mod vp;
+
+#[cfg(not(loom))]
+pub use self::{
+    assign::{Assigner, Cores, Fifo, Lifo, Locality, Locked, Pool, Priority, Why, Work, WorkStealing},
+    ended::{Cancelled, Ended},
+    env::{Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken},
+    external::{ExternalEvent, ExternalWaker, external},
+    guarded::{
+        Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, RangeShares, SharedGrant, SharedRange, Shares,
+    },
+    hooks::{Event, Hooks},
+    join::{JoinError, JoinHandle},
+    process::{Language, Process, ProcessError, language},
+    report::{Finding, Holder, Report, Wait},
+    runtime::{Builder, Runtime, RuntimeError, ShutdownError, blocking::blocking},
+    scope::{Scope, ScopedJoinHandle, scope},
+    task::join,
+    vp::{
+        CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, current_name, on_vp, panicking, unwinding, yield_now,
+    },
 };
+#[cfg(not(loom))]
+pub use proto_arch::topology::{CoreId, Topology};

@@ -287,6 +287,23 @@ impl Fiber {
         }
     }
 
+    /// Gives the memory of the fiber's stack below its top `keep` bytes back to the system, after a deep excursion. Returns
+    /// whether there was any. Does nothing with [`Backend::Thread`], whose stacks are the system's.
+    ///
+    /// # Safety
+    ///
+    /// - The fiber `this` is live and not running, and nobody else uses it now.
+    /// - If it is suspended, all its frames lie within the top `keep` bytes of its stack.
+    pub unsafe fn trim(this: *mut Self, keep: usize) -> bool {
+        // SAFETY: live, and ours alone (the caller's duty).
+        let fiber = unsafe { &mut *this };
+        match &fiber.switch {
+            #[cfg(not(miri))]
+            Switch::Coroutine(_) => fiber.stack.as_mut().is_some_and(|stack| stack.trim(keep)),
+            Switch::Thread(_) => false,
+        }
+    }
+
     /// Takes the stack back, for the next fiber.
     ///
     /// # Panics

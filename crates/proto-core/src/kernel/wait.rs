@@ -152,6 +152,14 @@ pub(crate) struct Claim(Key);
 #[must_use = "a wait that is being forwarded never ends by itself"]
 pub(crate) struct Forward(Key);
 
+impl Forward {
+    /// The wait that is being carried.
+    pub(crate) fn key(&self) -> Key {
+        self.0
+    }
+}
+
+
 impl Notes {
     fn of(word: u64) -> Self {
         Self {

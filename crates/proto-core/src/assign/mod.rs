@@ -1,0 +1,192 @@
+//! Assigners: which ready work a free core runs next [design §4].
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `work` | [`Work`], a ready VP or an unstarted one, as an assigner sees it |
+//! | `pool` | [`Pool`], stealable unstarted work of one core |
+//! | `instance` | an assigner with its states for every core, type-erased |
+//! | `ready_made` | [`Fifo`], [`Lifo`], [`Priority`], [`WorkStealing`], [`Locality`] |
+
+pub(crate) mod instance;
+pub(crate) mod pool;
+mod ready_made;
+pub(crate) mod work;
+
+use std::fmt;
+
+use proto_arch::topology::{CoreId, Topology};
+
+pub use pool::Pool;
+pub use ready_made::{Fifo, Lifo, Locality, Priority, WorkStealing};
+pub use work::{Why, Work};
+
+use crate::kernel::spin::SpinWord;
+use instance::Instance;
+
+/// Decides which ready work a free core runs.
+///
+/// Every controller has a `Core` of its own, without a lock; what they share is in `Shared`, behind [`Locked`]. Unstarted
+/// work that other cores may take goes into this core's [`Pool`] ([`Cores::mine`]).
+///
+/// All methods are called by a controller, on its own stack, outside any environment's lock: an assigner may not make
+/// requests. A started VP is given to the assigner on its home core and has to be assigned there; the runtime sends it home
+/// otherwise. An assigner that panics is replaced by [`Fifo`] and named on standard error; the work it held is not lost. Work that an
+/// assigner drops is run by the controller itself.
+///
+/// # Examples
+///
+/// The last to become ready runs first, without stealing:
+///
+/// ```
+/// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work};
+///
+/// struct Newest;
+/// impl Assigner for Newest {
+///     type Core = Vec<Work>;
+///     type Shared = ();
+///     fn core(&self, _: &Cores<'_>) -> Vec<Work> { Vec::new() }
+///     fn shared(&self) {}
+///     fn ready(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) { core.push(work) }
+///     fn assign(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> { core.pop() }
+/// }
+/// let runtime = Runtime::builder().controllers(1).assigner(Newest).build()?;
+/// assert_eq!(runtime.run(|| 6 * 7)?, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Assigner: Send + Sync + 'static {
+    /// The state of one core. Only that core's controller touches it.
+    type Core: Send + 'static;
+    /// What all cores share.
+    type Shared: Send + 'static;
+
+    /// Makes the state of one core: the one that `cores` names as its own.
+    fn core(&self, cores: &Cores<'_>) -> Self::Core;
+
+    /// Makes the shared state.
+    fn shared(&self) -> Self::Shared;
+
+    /// Work has become ready on this core.
+    fn ready(&self, core: &mut Self::Core, shared: &Locked<Self::Shared>, cores: &Cores<'_>, work: Work, why: Why);
+
+    /// This core is free: what does it run? Must not look at other cores' pools (that is [`idle`](Assigner::idle)'s).
+    fn assign(&self, core: &mut Self::Core, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<Work>;
+
+    /// This core has found nothing for a while: take something from elsewhere. Does nothing unless the assigner says otherwise.
+    fn idle(&self, core: &mut Self::Core, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<Work> {
+        let _ = (core, shared, cores);
+        None
+    }
+
+    /// Where new work is sent that says nothing about its place. `None` (unless the assigner says otherwise) leaves it with its creator's core.
+    fn place(&self, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<CoreId> {
+        let _ = (shared, cores);
+        None
+    }
+}
+
+/// A value behind a spinlock, for what the cores of an assigner share.
+///
+/// ```
+/// # use proto_core::Locked;
+/// let shared = Locked::new(1);
+/// shared.with(|n| *n += 1);
+/// assert_eq!(shared.with(|n| *n), 2);
+/// ```
+pub struct Locked<T> {
+    lock: SpinWord,
+    value: std::cell::UnsafeCell<T>,
+}
+
+// SAFETY: the value is touched under the lock only, by one thread at a time.
+unsafe impl<T: Send> Sync for Locked<T> {}
+
+impl<T> Locked<T> {
+    /// Wraps `value`.
+    pub const fn new(value: T) -> Self {
+        Locked { lock: SpinWord::new(), value: std::cell::UnsafeCell::new(value) }
+    }
+
+    /// Runs `f` on the value, alone. Keep it short: other cores spin meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If `f` does; the lock is free again then. Must not be nested on the same value: that would spin for ever.
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        struct Unlock<'a>(&'a SpinWord, crate::kernel::spin::Version);
+        impl Drop for Unlock<'_> {
+            fn drop(&mut self) {
+                self.0.unlock(self.1);
+            }
+        }
+        let _unlock = Unlock(&self.lock, self.lock.lock());
+        // SAFETY: the lock is held until the end of this function.
+        f(unsafe { &mut *self.value.get() })
+    }
+}
+
+impl<T> fmt::Debug for Locked<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locked").finish_non_exhaustive()
+    }
+}
+
+/// The cores of the runtime, as an assigner sees them from one of them.
+pub struct Cores<'a> {
+    pub(crate) index: usize,
+    pub(crate) instance: &'a Instance,
+    pub(crate) topology: &'a Topology,
+    pub(crate) places: &'a [CoreId],
+    /// Which victims' work is old enough to be taken: what their pools had been given when this core began to search.
+    pub(crate) aged: Option<&'a [u64]>,
+}
+
+impl fmt::Debug for Cores<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cores").field("index", &self.index).field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Cores<'a> {
+    /// Which controller this is, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How many controllers there are.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Where a controller runs, in the topology.
+    ///
+    /// # Panics
+    ///
+    /// If there is no controller of this number.
+    pub fn place_of(&self, index: usize) -> CoreId {
+        self.places[index]
+    }
+
+    /// The machine.
+    pub fn topology(&self) -> &'a Topology {
+        self.topology
+    }
+
+    /// This core's pool: unstarted work that others may take.
+    pub fn mine(&self) -> &'a Pool {
+        &self.instance.pools[self.index]
+    }
+
+    /// Takes unstarted work from another core's pool: the oldest, and with it up to half of the rest into this core's pool.
+    /// Only work that has lain there for about 20 µs can be taken: a core that can start its own work sooner keeps it
+    /// [design rule 7].
+    pub fn steal(&self, victim: usize) -> Option<Work> {
+        if victim == self.index {
+            return self.mine().pop();
+        }
+        let given = match self.aged {
+            Some(aged) => *aged.get(victim)?,
+            None => u64::MAX,
+        };
+        self.instance.pools[victim].steal_half(given, self.mine())
+    }
+}

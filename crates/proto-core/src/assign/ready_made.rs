@@ -1,0 +1,241 @@
+//! The assigners that come with the runtime.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Assigner, Cores, Locked, Why, Work};
+
+/// First in, first out, each core for itself. Idle cores take unstarted work of others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fifo;
+
+/// Last in, first out, each core for itself. Idle cores take the oldest unstarted work of others.
+///
+/// A VP that yields goes behind all others: else it would only ever yield to itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lifo;
+
+/// The highest priority first, first in first out within one. Each core for itself; idle cores take unstarted work of others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Priority;
+
+/// The default: VPs that were resumed first in first out, then new ones, oldest first; an idle core takes half of another core's
+/// unstarted work, beginning with its neighbour by number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WorkStealing;
+
+/// As [`WorkStealing`], but an idle core asks the cores it shares a cache with first, then those of its package, then the others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Locality;
+
+/// Takes from the others in the order of `victims`.
+fn steal_from(cores: &Cores<'_>, victims: impl IntoIterator<Item = usize>) -> Option<Work> {
+    victims.into_iter().find_map(|victim| cores.steal(victim))
+}
+
+/// The others by number, beginning behind this core.
+fn ring(cores: &Cores<'_>) -> impl Iterator<Item = usize> + use<> {
+    let (index, count) = (cores.index(), cores.count());
+    (1..count).map(move |step| (index + step) % count)
+}
+
+/// Local queue for what has to stay here, pool for what may move. One step alternates between them so that neither starves:
+/// up to this many resumed VPs in a row, then one new one.
+const RESUMED_IN_A_ROW: u32 = 31;
+
+/// A core's part of `WorkStealing` and `Locality`.
+#[derive(Debug, Default)]
+pub struct Queues {
+    stay: VecDeque<Work>,
+    row: u32,
+    /// The other cores, nearest first. Empty until first needed.
+    order: Vec<usize>,
+}
+
+impl Queues {
+    fn put(&mut self, cores: &Cores<'_>, work: Work) {
+        if work.is_started() {
+            self.stay.push_back(work);
+        } else if let Err(work) = cores.mine().push(work) {
+            self.stay.push_back(work);
+        }
+    }
+
+    fn take(&mut self, cores: &Cores<'_>) -> Option<Work> {
+        if self.row < RESUMED_IN_A_ROW {
+            if let Some(work) = self.stay.pop_front() {
+                self.row += 1;
+                return Some(work);
+            }
+        }
+        self.row = 0;
+        cores.mine().pop().or_else(|| self.stay.pop_front())
+    }
+}
+
+impl Assigner for WorkStealing {
+    type Core = Queues;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> Queues {
+        Queues::default()
+    }
+
+    fn shared(&self) {}
+
+    #[inline]
+    fn ready(&self, core: &mut Queues, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+        core.put(cores, work);
+    }
+
+    #[inline]
+    fn assign(&self, core: &mut Queues, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        core.take(cores)
+    }
+
+    fn idle(&self, _: &mut Queues, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        steal_from(cores, ring(cores))
+    }
+}
+
+impl Assigner for Locality {
+    type Core = Queues;
+    type Shared = ();
+
+    fn core(&self, cores: &Cores<'_>) -> Queues {
+        let here = cores.place_of(cores.index());
+        let mut order: Vec<usize> = ring(cores).collect();
+        // Stable: equally near ones stay in ring order, so that not all cores ask the same one first.
+        order.sort_by_key(|&other| cores.topology().distance(here, cores.place_of(other)));
+        Queues { order, ..Queues::default() }
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut Queues, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+        core.put(cores, work);
+    }
+
+    fn assign(&self, core: &mut Queues, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        core.take(cores)
+    }
+
+    fn idle(&self, core: &mut Queues, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        steal_from(cores, core.order.iter().copied())
+    }
+}
+
+impl Assigner for Fifo {
+    /// `None` stands for one piece of work that lies in the pool, where it can be taken: its turn, if it is still there.
+    type Core = VecDeque<Option<Work>>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> Self::Core {
+        VecDeque::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut Self::Core, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+        core.push_back(cores.mine().push(work).err());
+    }
+
+    fn assign(&self, core: &mut Self::Core, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        while let Some(turn) = core.pop_front() {
+            if let Some(work) = turn.or_else(|| cores.mine().pop()) {
+                return Some(work);
+            }
+        }
+        // What was stolen in passing has no turn here.
+        cores.mine().pop()
+    }
+
+    fn idle(&self, _: &mut Self::Core, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        steal_from(cores, ring(cores))
+    }
+}
+
+impl Assigner for Lifo {
+    type Core = VecDeque<Work>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, cores: &Cores<'_>, work: Work, why: Why) {
+        if why == Why::Yielded {
+            core.push_front(work);
+        } else if let Err(work) = cores.mine().push(work) {
+            core.push_back(work);
+        }
+    }
+
+    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        // New work is newer than what waited; what yielded is at the front and comes last.
+        cores.mine().pop_newest().or_else(|| core.pop_back())
+    }
+
+    fn idle(&self, _: &mut VecDeque<Work>, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+        steal_from(cores, ring(cores))
+    }
+}
+
+/// A core's part of `Priority`.
+#[derive(Debug, Default)]
+pub struct ByPriority {
+    own: BTreeMap<u8, VecDeque<Work>>,
+    /// Whose turn it is among equals: what waited here, or new work.
+    new_first: bool,
+}
+
+impl Assigner for Priority {
+    type Core = ByPriority;
+    /// Unstarted work by priority: shared, because the highest of all cores has to be found.
+    type Shared = BTreeMap<u8, VecDeque<Work>>;
+
+    fn core(&self, _: &Cores<'_>) -> ByPriority {
+        ByPriority::default()
+    }
+
+    fn shared(&self) -> Self::Shared {
+        BTreeMap::new()
+    }
+
+    fn ready(&self, core: &mut ByPriority, shared: &Locked<Self::Shared>, _: &Cores<'_>, work: Work, _: Why) {
+        let priority = work.priority();
+        if work.may_move() {
+            shared.with(|queues| queues.entry(priority).or_default().push_back(work));
+        } else {
+            core.own.entry(priority).or_default().push_back(work);
+        }
+    }
+
+    fn assign(&self, core: &mut ByPriority, shared: &Locked<Self::Shared>, _: &Cores<'_>) -> Option<Work> {
+        let own = highest(&core.own);
+        core.new_first = !core.new_first;
+        let new_first = core.new_first;
+        let newer = |new: Option<u8>| new.is_some() && (new > own || (new == own && new_first));
+        shared
+            .with(|queues| if newer(highest(queues)) { take_highest(queues) } else { None })
+            .or_else(|| take_highest(&mut core.own))
+    }
+
+    fn idle(&self, core: &mut ByPriority, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<Work> {
+        self.assign(core, shared, cores)
+    }
+}
+
+fn highest(queues: &BTreeMap<u8, VecDeque<Work>>) -> Option<u8> {
+    queues.last_key_value().map(|(priority, _)| *priority)
+}
+
+fn take_highest(queues: &mut BTreeMap<u8, VecDeque<Work>>) -> Option<Work> {
+    let mut entry = queues.last_entry()?;
+    let work = entry.get_mut().pop_front();
+    if entry.get().is_empty() {
+        entry.remove();
+    }
+    work
+}

@@ -1,0 +1,90 @@
+//! How a request can end other than by its reply, and the unwinding that carries a cancel.
+//!
+//! A request yields its reply or one [`Ended`]. Nothing else: a timeline that waits is always given one of the two, by
+//! exactly one of the parties that race for its wait [design rule 11].
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a request ended without its reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ended {
+    /// A handler of the environment panicked earlier (or while serving this request). The environment's value is gone
+    /// and every later request is answered so. Carries the first panic's message.
+    Broken(Arc<str>),
+    /// The token of this wait was dropped by the language that held it. Carries the name of the request.
+    Abandoned(&'static str),
+    /// The virtual processor was cancelled, alone or with its scope, process or runtime.
+    Cancelled,
+    /// The deadline given with the request passed first.
+    Deadline,
+}
+
+impl Ended {
+    /// Goes on as a cancel of the calling virtual processor demands, and otherwise returns the reason.
+    ///
+    /// A language calls this where its construct has no way to report a cancel: [`Ended::Cancelled`] starts the
+    /// unwinding of the virtual processor (by [`std::panic::resume_unwind`], so no panic hook runs), every other reason
+    /// comes back for the language to report.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds with [`Cancelled`] if `self` is [`Ended::Cancelled`]; in a `panic=abort` build, where a cancel cannot
+    /// unwind, cancels are refused when they are asked for, so this never sees one there.
+    pub fn unwind_if_cancelled(self) -> Ended {
+        if self == Ended::Cancelled {
+            crate::vp::cancel::unwind_cancelled()
+        }
+        self
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ended::Broken(message) => write!(f, "the environment is broken: a handler of it panicked: {message}"),
+            Ended::Abandoned(request) => write!(f, "the language dropped the timeline that waited in {request}"),
+            Ended::Cancelled => f.write_str("the virtual processor was cancelled"),
+            Ended::Deadline => f.write_str("the deadline passed"),
+        }
+    }
+}
+
+impl std::error::Error for Ended {}
+
+/// The payload with which a cancelled virtual processor unwinds.
+///
+/// A `catch_unwind` in user code can see it; swallowing it is allowed and useless: the cancel comes again at the next
+/// abandonable wait [design rule 13].
+///
+/// ```
+/// let caught = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(proto_core::Cancelled)));
+/// assert!(caught.unwrap_err().is::<proto_core::Cancelled>());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the virtual processor was cancelled")
+    }
+}
+
+/// The text of a panic payload, for reports.
+pub(crate) fn payload_text(payload: &(dyn std::any::Any + Send)) -> &str {
+    payload_text_of(payload)
+}
+
+/// As [`payload_text`], for a hook's view of the payload.
+pub(crate) fn payload_text_of(payload: &dyn std::any::Any) -> &str {
+    if let Some(text) = payload.downcast_ref::<&'static str>() {
+        text
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text
+    } else if payload.is::<Cancelled>() {
+        "cancelled"
+    } else {
+        "a panic whose payload is no text"
+    }
+}

@@ -1,0 +1,231 @@
+//! What a handler may do besides changing its environment: the *hidden* side of a request.
+//!
+//! Everything here is a note: wake-ups, requests to other environments and drops of user values are written down under the
+//! lock and carried out after it [design rules 1 and 2], in this order: wake-ups, then posts and forwards in the order they were
+//! given, then drops.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use super::RequestHandler;
+use super::after::After;
+use super::cell::{CellHead, Loan};
+use super::node::Node;
+use super::token::{Caller, Suspended, Timeline, Woken};
+use super::wait;
+use crate::ctx::Ctx;
+use crate::kernel::spin::Version;
+use crate::kernel::wait::Forward;
+use crate::vp::block::Block;
+
+/// What has become of the request that is being handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Status {
+    /// Nothing yet. A handler that returns so has lost its caller.
+    Pending,
+    /// The reply is in its place.
+    Answered,
+    /// The caller waits: in a queue, or as a token.
+    Queued,
+    /// The handler asked the caller to come again once the lock word has moved on from this.
+    TryAgain(Version),
+}
+
+/// Given to a handler: answers, resumes, forwards; see the methods.
+pub struct Hidden<'h> {
+    pub(crate) ctx: &'static Ctx,
+    pub(crate) head: *const CellHead,
+    pub(crate) block: &'static Block,
+    pub(crate) reply: *mut (),
+    pub(crate) place: &'static Location<'static>,
+    pub(crate) version: Version,
+    pub(crate) status: Status,
+    /// The requester is not here: its wait was claimed to be forwarded. Used up when it is queued again.
+    pub(crate) forwarded: Option<Forward>,
+    /// The request is one branch of a select; this is its node.
+    pub(crate) branch: Option<NonNull<Node>>,
+    /// A deadline or cancel was noted while the wait was being forwarded: its home core has to look again.
+    pub(crate) recheck: bool,
+    after: After,
+    _pass: PhantomData<&'h mut ()>,
+}
+
+impl fmt::Debug for Hidden<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hidden").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+impl<'h> Hidden<'h> {
+    #[inline(always)]
+    pub(crate) fn new(
+        ctx: &'static Ctx,
+        head: *const CellHead,
+        block: &'static Block,
+        reply: *mut (),
+        place: &'static Location<'static>,
+    ) -> Self {
+        Hidden {
+            ctx,
+            head,
+            block,
+            reply,
+            place,
+            version: Version::default(),
+            status: Status::Pending,
+            forwarded: None,
+            branch: None,
+            recheck: false,
+            after: After::new(),
+            _pass: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn head(&self) -> &CellHead {
+        // SAFETY: the cell is locked by the pass this belongs to, hence alive.
+        unsafe { &*self.head }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_after(&self) -> bool {
+        !self.after.is_empty()
+    }
+
+    /// Carries out what was noted. After the unlock.
+    #[inline]
+    pub(crate) fn run_after(&mut self) {
+        std::mem::replace(&mut self.after, After::new()).run(self.ctx);
+    }
+
+    /// Notes that `timeline`, whose wait was just won and whose reply is written, is to be made ready.
+    #[inline]
+    pub(crate) fn wake(&mut self, timeline: &'static Block) {
+        self.after.wake(timeline);
+    }
+
+    /// Answers the timeline whose request is being handled: it goes on with `reply`, without a switch.
+    #[inline(always)]
+    pub fn answer<T>(&mut self, caller: Caller<'_, T>, reply: T) {
+        let _ = caller;
+        // SAFETY: a `Caller<T>` exists once for each pass, whose reply has type `T`; it cannot leave the handler, so this is its pass.
+        unsafe { self.reply.cast::<T>().write(reply) };
+        self.status = Status::Answered;
+    }
+
+    /// Asks the caller to send its request again once somebody has passed this environment.
+    ///
+    /// Only for requests sent with [`EnvCell::request_adaptive`](super::EnvCell::request_adaptive) and not yet said to be the last one.
+    #[inline(always)]
+    pub fn try_again<T>(&mut self, caller: Caller<'_, T>) {
+        let _ = caller;
+        self.status = Status::TryAgain(self.version);
+    }
+
+    /// Whether the holder noted by [`holds`](Hidden::holds) runs on another core right now: then a short wait may be cheaper
+    /// than a switch. A hint.
+    #[inline]
+    pub fn holder_runs_elsewhere(&self) -> bool {
+        self.head().holder.runs_elsewhere(self.ctx)
+    }
+
+    /// Takes the caller's token: it waits until the token is [resumed](Hidden::resume), dropped, or its wait ends otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If the request is a [`Kind::Release`](super::Kind::Release) one.
+    pub fn suspend<T>(&mut self, caller: Caller<'_, T>) -> Suspended<T> {
+        let _ = caller;
+        self.status = Status::Queued;
+        wait::arm_token(self)
+    }
+
+    /// Resumes a suspended timeline with `reply`, after the unlock.
+    ///
+    /// # Errors
+    ///
+    /// Gives the value back if the wait has ended otherwise (deadline, cancel, another branch of a select).
+    pub fn resume<T>(&mut self, suspended: Suspended<T>, reply: T) -> Result<Woken, T> {
+        let block = suspended.answer(reply)?;
+        self.wake(block);
+        Ok(Woken::new(block, ()))
+    }
+
+    /// Sends the waiting timeline on: after the unlock its request becomes `request` to the environment that `loan` names, which
+    /// will answer it.
+    ///
+    /// The wait is claimed first: deadline and cancel wait until the other environment has queued it. If the wait has already
+    /// ended, nothing is sent and `Err` gives the request back.
+    ///
+    /// # Errors
+    ///
+    /// The request, if the wait has ended otherwise.
+    ///
+    /// # Panics
+    ///
+    /// If the loan was not lent with the request that `token` waits for.
+    pub fn forward<L, R>(&mut self, token: Suspended<L::Reply>, loan: Loan<L>, request: R) -> Result<Woken, R>
+    where
+        L: RequestHandler<R>,
+    {
+        loan.check(token.block());
+        let Some(claimed) = token.begin_forward() else { return Err(request) };
+        let block = claimed.block;
+        let place = self.place;
+        // SAFETY: what the closure captures may be shorter-lived than 'static, but it runs before this pass returns; the loan's
+        // cell lives as long as its lender waits, and the lender's wait is claimed for this closure.
+        unsafe { self.after.op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place)) };
+        Ok(Woken::new(block, ()))
+    }
+
+    /// Sends `request`, whose reply nobody awaits, to the environment that `loan` names: after the unlock, and before the
+    /// caller, which lent it, suspends.
+    ///
+    /// # Panics
+    ///
+    /// If the loan was not lent with the request that is being handled.
+    pub fn post<L, R>(&mut self, loan: &Loan<L>, request: R)
+    where
+        L: RequestHandler<R, Reply = ()>,
+    {
+        const { assert!(matches!(<L as RequestHandler<R>>::KIND, super::Kind::Release), "only a Kind::Release request may be posted: nobody awaits it") };
+        assert!(self.forwarded.is_none(), "a request that was forwarded cannot post");
+        loan.check(self.block);
+        let (cell, block, place) = (loan.cell, self.block, self.place);
+        // SAFETY: as in `forward`; the lender is the caller, which goes on only after this pass.
+        unsafe { self.after.op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place)) };
+    }
+
+    /// Drops `value` after the unlock. User values have destructors, and those are user code.
+    #[inline]
+    pub fn drop_later<T>(&mut self, value: T) {
+        if std::mem::needs_drop::<T>() {
+            // SAFETY: as in `forward`: it runs before the pass returns, so `value` outlives its use.
+            unsafe { self.after.last(move |_| drop(value)) };
+        }
+    }
+
+    /// Notes, for reports, that `timeline` holds this environment's object from now on.
+    #[inline(always)]
+    pub fn holds(&mut self, timeline: &impl Timeline) {
+        let block = timeline.block_of(self).0;
+        let place = self.place;
+        self.head().holder.holds(block, place);
+    }
+
+    /// Notes, for reports, that `timeline` gives this environment's object back.
+    #[inline(always)]
+    pub fn released(&mut self, timeline: &impl Timeline) {
+        let block = timeline.block_of(self).0;
+        self.head().holder.released(block);
+    }
+
+    /// Whether the timeline whose request is handled unwinds because of a panic of its own (and not because it was
+    /// cancelled): the question that poisoning asks. Costs a load unless somebody panics.
+    #[inline(always)]
+    pub fn caller_panics(&self) -> bool {
+        std::thread::panicking() && crate::panics::own_panic(self.ctx)
+    }
+}

@@ -1,0 +1,93 @@
+//! Who holds an object, for reports: the one line an owning construct spends on them [design §2].
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use crate::ctx::Ctx;
+use crate::vp::block::Block;
+
+/// The holders of an object, guarded by its environment's lock: the first of them, and how many more there are.
+///
+/// A holder's block stays its own even if it ends without giving the object back: it is then not used again until the
+/// object is (see `vp::end`), so that a report can still name it.
+#[derive(Debug)]
+pub(crate) struct Holder {
+    block: Cell<*const Block>,
+    place: Cell<Option<&'static Location<'static>>>,
+    more: Cell<u32>,
+}
+
+impl Holder {
+    pub(crate) const fn new() -> Holder {
+        Holder { block: Cell::new(ptr::null()), place: Cell::new(None), more: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn holds(&self, block: &'static Block, place: &'static Location<'static>) {
+        if self.block.get().is_null() {
+            self.block.set(block);
+            self.place.set(Some(place));
+            count(block, 1);
+        } else {
+            self.more.set(self.more.get() + 1);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn released(&self, block: &'static Block) {
+        if ptr::eq(self.block.get(), block) {
+            self.block.set(ptr::null());
+            count(block, -1);
+        } else {
+            self.released_by_other();
+        }
+    }
+
+    /// Somebody else than the first holder gives back: one of several, or one to whom the object was passed on.
+    #[cold]
+    #[inline(never)]
+    fn released_by_other(&self) {
+        if self.more.get() > 0 {
+            self.more.set(self.more.get() - 1);
+        } else if let Some(holder) = self.first() {
+            self.block.set(ptr::null());
+            crate::vp::end::passed_on(holder);
+        }
+    }
+
+    /// The first holder. Under the lock, or when everything stands still.
+    pub(crate) fn first(&self) -> Option<&'static Block> {
+        // SAFETY: only blocks are stored, and they are never freed.
+        unsafe { self.block.get().as_ref() }
+    }
+
+    pub(crate) fn place(&self) -> Option<&'static Location<'static>> {
+        self.place.get()
+    }
+
+    pub(crate) fn more(&self) -> u32 {
+        self.more.get()
+    }
+
+    /// Whether the holder runs on another core than this one's.
+    #[inline]
+    pub(crate) fn runs_elsewhere(&self, ctx: &Ctx) -> bool {
+        let Some(holder) = self.first() else { return true };
+        match (holder.home(), ctx.core()) {
+            (Some(home), Some(here)) => !ptr::eq(home, here) && home.ctx.current().is_some_and(|now| ptr::eq(now, holder)),
+            (Some(home), None) => home.ctx.current().is_some_and(|now| ptr::eq(now, holder)),
+            // An OS thread: nobody knows; it may well run.
+            (None, _) => true,
+        }
+    }
+}
+
+/// Counts what a timeline holds. A load and a store: only reports read it, and the one rare writer from elsewhere
+/// ([`passed_on`](crate::vp::end::passed_on)) may lose its update, which costs a block that is never used again.
+#[inline(always)]
+fn count(block: &Block, change: i32) {
+    // ORDERING: Relaxed: see above.
+    block.held.store(block.held.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+}

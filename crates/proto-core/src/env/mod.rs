@@ -1,0 +1,118 @@
+//! Environments: state guarded by one spinlock, and the requests that timelines send to it [design §2].
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `cell` | [`EnvCell`], and the pass of a request through it: lock, handler, unlock |
+//! | `hidden` | [`Hidden`], what a handler may do besides changing its environment |
+//! | `token` | [`Caller`] and [`Suspended`], the tokens of timelines that wait for an answer |
+//! | `waiters` | [`Waiters`], queues of suspended timelines |
+//! | `node` | the links of those queues, and their heads in the cell |
+//! | `wait` | what a timeline does when its request was not answered at once |
+//! | `after` | what a pass leaves to be done after the unlock |
+//! | `select` | one wait in several environments |
+//! | `holders` | who holds an object, for reports |
+
+pub(crate) mod after;
+pub(crate) mod cell;
+pub(crate) mod hidden;
+pub(crate) mod holders;
+pub(crate) mod node;
+pub(crate) mod select;
+pub(crate) mod token;
+pub(crate) mod wait;
+pub(crate) mod waiters;
+
+pub use cell::{EnvCell, Loan};
+pub use hidden::Hidden;
+pub use select::Select;
+pub use token::{Caller, Suspended, Timeline, Woken};
+pub use waiters::Waiters;
+
+/// What a construct means: how one kind of request is served in the environment `Self`.
+///
+/// One `impl` a construct; typed request, typed reply, static dispatch, so that the handler is inlined into the
+/// wrapper. The handler runs alone in its environment, on the requester's own stack, under the environment's spinlock:
+/// it is sequential code, it is short, and it runs no user code [design rules 1 and 2].
+///
+/// # What a handler must do
+///
+/// Exactly one of: answer its caller ([`Hidden::answer`]), queue it ([`Waiters::push`]), take its token
+/// ([`Hidden::suspend`]), ask it to try again ([`Hidden::try_again`]). A handler that does none of them is a bug of the
+/// language: the request panics in debug builds and ends as [`Abandoned`](crate::Ended::Abandoned) in others.
+///
+/// # Examples
+///
+/// A gate: whoever passes waits until it is opened.
+///
+/// ```
+/// use proto_core::{Caller, EnvCell, Hidden, RequestHandler, Runtime, Waiters};
+///
+/// #[derive(Default)]
+/// struct GateEnv { open: bool, waiting: Waiters<()> }
+/// struct Pass;
+/// struct Open;
+///
+/// impl RequestHandler<Pass> for GateEnv {
+///     type Reply = ();
+///     fn handle(&mut self, _: Pass, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         if self.open { hidden.answer(caller, ()) } else { self.waiting.push(caller, hidden) }
+///     }
+/// }
+/// impl RequestHandler<Open> for GateEnv {
+///     type Reply = ();
+///     fn handle(&mut self, _: Open, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         self.open = true;
+///         while self.waiting.resume_next((), hidden).is_ok() {}
+///         hidden.answer(caller, ())
+///     }
+/// }
+///
+/// let gate = EnvCell::new(GateEnv::default());
+/// Runtime::builder().controllers(1).build()?.run(|| {
+///     proto_core::scope(|s| {
+///         s.spawn(|| gate.request(Pass).unwrap());
+///         gate.request(Open).unwrap();
+///     });
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait RequestHandler<R>: Sized {
+    /// What the requester gets.
+    type Reply;
+
+    /// Whether a cancel may end the wait, or the request is a release. Abandonable unless said otherwise.
+    const KIND: Kind = Kind::Abandonable;
+
+    /// Serves `request`. Runs alone in the environment; see the trait's documentation for its duties.
+    fn handle(&mut self, request: R, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>);
+}
+
+/// What may end a request's wait, besides its answer [design rule 13].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A lock, a receive, a sleep: a cancel ends it with [`Ended::Cancelled`](crate::Ended::Cancelled).
+    Abandonable,
+    /// The end of a scope, a join of borrowed work: a cancel is noted and delivered after the wait.
+    Binding,
+    /// Gives something back: never waits, never fails, is served even while the timeline unwinds. Reply `()`.
+    Release,
+}
+
+/// What reports and hooks know of one kind of request. One constant for each `impl RequestHandler`.
+#[derive(Debug)]
+pub(crate) struct Info {
+    pub(crate) request: fn() -> &'static str,
+    pub(crate) environment: fn() -> &'static str,
+    pub(crate) kind: Kind,
+}
+
+/// Holder of the constant [`Info`] of a request.
+pub(crate) struct InfoOf<E, R>(std::marker::PhantomData<(E, R)>);
+
+impl<E: RequestHandler<R>, R> InfoOf<E, R> {
+    pub(crate) const INFO: &'static Info = &Info {
+        request: std::any::type_name::<R>,
+        environment: std::any::type_name::<E>,
+        kind: E::KIND,
+    };
+}

@@ -1,0 +1,243 @@
+//! One wait in several environments: the first that answers wins.
+//!
+//! The timeline enters one queue after the other while its wait word says ARMING; a resumer that meets it there takes nothing and
+//! leaves a note, upon which the select looks at all branches again. Then the word says FREE and all tokens race by
+//! compare-exchange (see `kernel::wait`). When the wait is over the timeline takes its other nodes out of their queues,
+//! each under its environment's lock, before its frame goes on [design rule 11].
+
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::time::Instant;
+
+use super::cell::EnvCell;
+use super::hidden::{Hidden, Status};
+use super::node::Node;
+use super::{Info, Kind, RequestHandler, wait};
+use crate::ctx::{self, Ctx, attention};
+use crate::ended::Ended;
+use crate::kernel::wait::{End, Key};
+use crate::vp::block::Block;
+
+/// What one branch of a select can do, whatever its types.
+trait Branch<Out> {
+    fn arm(&mut self, ctx: &'static Ctx, block: &'static Block, place: &'static Location<'static>)
+    -> Result<Status, Ended>;
+    fn node(&self) -> &Node;
+    /// The reply was written: what the select yields.
+    fn finish(&mut self) -> Out;
+}
+
+struct On<'a, E, R, M, F>
+where
+    E: RequestHandler<R>,
+{
+    cell: &'a EnvCell<E>,
+    make: M,
+    then: Option<F>,
+    node: Box<Node>,
+    reply: Box<MaybeUninit<E::Reply>>,
+}
+
+impl<E, R, M, F, Out> Branch<Out> for On<'_, E, R, M, F>
+where
+    E: RequestHandler<R>,
+    M: FnMut() -> R,
+    F: FnOnce(E::Reply) -> Out,
+{
+    fn arm(
+        &mut self,
+        ctx: &'static Ctx,
+        block: &'static Block,
+        place: &'static Location<'static>,
+    ) -> Result<Status, Ended> {
+        let mut hidden = Hidden::new(ctx, self.cell.head(), block, self.reply.as_mut_ptr().cast(), place);
+        hidden.branch = Some(NonNull::from(&*self.node));
+        // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node.
+        let status = unsafe { self.cell.pass_with(&mut hidden, (self.make)(), ctx.attention()) }?;
+        if hidden.has_after() {
+            hidden.run_after();
+        }
+        Ok(status)
+    }
+
+    fn node(&self) -> &Node {
+        &self.node
+    }
+
+    fn finish(&mut self) -> Out {
+        // SAFETY: this branch won, so its reply was written; `then` makes sure that it is read once.
+        let reply = unsafe { self.reply.assume_init_read() };
+        let then = self.then.take().expect("a branch finishes once");
+        then(reply)
+    }
+}
+
+/// Waits for the first of several requests to be answered.
+///
+/// # Examples
+///
+/// ```
+/// # use proto_core::{Caller, EnvCell, Hidden, RequestHandler, Select};
+/// # struct Ready(u32);
+/// # struct Get;
+/// # impl RequestHandler<Get> for Ready {
+/// #     type Reply = u32;
+/// #     fn handle(&mut self, _: Get, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) { hidden.answer(caller, self.0) }
+/// # }
+/// let (a, b) = (EnvCell::new(Ready(1)), EnvCell::new(Ready(2)));
+/// let (index, value) = Select::new().on(&a, || Get, |v| v).on(&b, || Get, |v| v * 10).wait(None).unwrap();
+/// assert_eq!((index, value), (0, 1));
+/// ```
+#[must_use = "a select does nothing until it waits"]
+pub struct Select<'a, Out> {
+    branches: Vec<Box<dyn Branch<Out> + 'a>>,
+}
+
+impl<Out> fmt::Debug for Select<'_, Out> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Select").field("branches", &self.branches.len()).finish()
+    }
+}
+
+impl<Out> Default for Select<'_, Out> {
+    fn default() -> Self {
+        Select::new()
+    }
+}
+
+/// What reports say of a select.
+const INFO: &Info =
+    &Info { request: || "select", environment: || "several environments", kind: Kind::Abandonable };
+
+impl<'a, Out> Select<'a, Out> {
+    /// A select without branches.
+    pub fn new() -> Self {
+        Select { branches: Vec::new() }
+    }
+
+    /// Adds a branch: the request that `make` gives is sent to `cell` (again, if the select has to look again), and if it is answered
+    /// first, `then` turns the reply into what the select yields. Branches are tried in the order they were added.
+    ///
+    /// # Panics
+    ///
+    /// At the 4096th branch.
+    pub fn on<E, R, M, F>(mut self, cell: &'a EnvCell<E>, make: M, then: F) -> Self
+    where
+        E: RequestHandler<R> + 'a,
+        R: 'a,
+        E::Reply: 'a,
+        M: FnMut() -> R + 'a,
+        F: FnOnce(E::Reply) -> Out + 'a,
+    {
+        assert!(self.branches.len() < usize::from(Key::BRANCHES), "a select has at most {} branches", Key::BRANCHES);
+        let node = Box::new(Node::new());
+        self.branches.push(Box::new(On { cell, make, then: Some(then), node, reply: Box::new(MaybeUninit::uninit()) }));
+        self
+    }
+
+    /// Waits for the first answer, or until `deadline`. Yields the number of the branch and its value.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`]. Without branches and without a deadline this waits for ever (until cancelled).
+    #[track_caller]
+    pub fn wait(mut self, deadline: Option<Instant>) -> Result<(usize, Out), Ended> {
+        let place = Location::caller();
+        let ctx = ctx::get();
+        let seen = ctx.attention();
+        if seen & attention::DOOR != 0 {
+            wait::door(ctx, seen, INFO, place)?;
+        }
+        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, INFO) };
+        let key = block.wait.begin_arming();
+        let end = loop {
+            match self.arm_all(ctx, block, key, place) {
+                Ok(Some(branch)) => {
+                    // Own answer: nobody else has won or can.
+                    let claim = block.wait.claim_own(key.with_branch(branch));
+                    block.wait.publish(claim);
+                    break Ok(End::Answered(branch));
+                }
+                Ok(None) => {
+                    let notes = block.wait.finish_arming(key);
+                    if notes.is_empty() {
+                        break Ok(wait::stand(ctx, block, key, INFO, place, deadline));
+                    }
+                    self.leave_all();
+                    if notes.cancel || notes.deadline {
+                        let claim = block.wait.claim_own(key);
+                        block.wait.publish(claim);
+                        break Err(if notes.cancel { Ended::Cancelled } else { Ended::Deadline });
+                    }
+                }
+                Err(why) => {
+                    let claim = block.wait.claim_own(key);
+                    block.wait.publish(claim);
+                    break Err(why);
+                }
+            }
+        };
+        self.leave_all();
+        match end {
+            Err(why) => {
+                block.wait.retire();
+                Err(why)
+            }
+            Ok(end) => {
+                let ctx = ctx::get();
+                wait::finish(ctx, block, INFO, end)?;
+                let End::Answered(branch) = end else { unreachable!("`finish` passes answers only") };
+                let branch = usize::from(branch);
+                Ok((branch, self.branches[branch].finish()))
+            }
+        }
+    }
+
+    /// Enters every branch. Gives the one that answered at once, if one did.
+    fn arm_all(
+        &mut self,
+        ctx: &'static Ctx,
+        block: &'static Block,
+        key: Key,
+        place: &'static Location<'static>,
+    ) -> Result<Option<u16>, Ended> {
+        for (index, branch) in (0u16..).zip(&mut self.branches) {
+            branch.node().key.set(Some(key.with_branch(index)));
+            block.requests.set(block.requests.get() + 1);
+            match branch.arm(ctx, block, place)? {
+                Status::Answered => return Ok(Some(index)),
+                Status::Queued => {}
+                Status::Pending | Status::TryAgain(_) => {
+                    return Err(Ended::Abandoned((INFO.request)()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes all nodes that are still in a queue out of it.
+    fn leave_all(&self) {
+        for branch in &self.branches {
+            let node = branch.node();
+            if let Some(cell) = node.cell() {
+                // SAFETY: the select borrows the cells of its branches, and only the select and the holders of the cell's lock change
+                // where the node is.
+                let head = unsafe { &*cell };
+                let version = head.lock();
+                if node.cell() == Some(cell) {
+                    head.heads.unlink(node);
+                }
+                head.unlock(version);
+                wait::discard_data(node);
+            }
+        }
+    }
+}
+
+impl<Out> Drop for Select<'_, Out> {
+    fn drop(&mut self) {
+        debug_assert!(self.branches.iter().all(|branch| branch.node().cell().is_none()), "a select is dropped in a queue");
+    }
+}

@@ -1,0 +1,188 @@
+//! The tokens of timelines that wait for an answer.
+//!
+//! [`Caller`] lives as long as the handler that was given it; [`Suspended`] may be stored, and sent to other threads. Neither can be
+//! cloned: a timeline is answered once.
+//!
+//! ```compile_fail
+//! fn twice(token: proto_core::Suspended<u32>) {
+//!     let other = token.clone(); // a Suspended cannot be cloned
+//! }
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use super::cell::Loan;
+use super::hidden::Hidden;
+use super::wait;
+use crate::kernel::wait::{End, EndResult, Forward, Key};
+use crate::vp::block::Block;
+
+/// The timeline whose request is being handled. See [`Hidden`] for what can be done with it.
+#[must_use = "a caller that is neither answered, queued nor suspended is lost: its request ends as abandoned"]
+pub struct Caller<'h, T>(PhantomData<(&'h mut (), fn(T))>);
+
+impl<T> Caller<'_, T> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Caller(PhantomData)
+    }
+}
+
+impl<T> fmt::Debug for Caller<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Caller")
+    }
+}
+
+/// A timeline that waits for a `T`.
+///
+/// Resume it with [`Hidden::resume`] from a handler, or with [`Suspended::resume`] from anywhere. Dropped, it resumes its timeline with
+/// [`Ended::Abandoned`](crate::Ended::Abandoned); leaked, its timeline waits on, and reports list it.
+#[must_use = "a dropped token ends its timeline's wait with an error"]
+pub struct Suspended<T> {
+    block: &'static Block,
+    key: Key,
+    reply: *mut T,
+}
+
+// SAFETY: the token carries a `T` to another thread, hence `T: Send`; the block and the place of the reply are guarded by the wait word.
+unsafe impl<T: Send> Send for Suspended<T> {}
+// SAFETY: nothing can be done with a shared reference to a token.
+unsafe impl<T: Send> Sync for Suspended<T> {}
+
+impl<T> fmt::Debug for Suspended<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Suspended").finish_non_exhaustive()
+    }
+}
+
+/// A wait that is claimed to be forwarded.
+pub(crate) struct Forwarded<T> {
+    pub(crate) block: &'static Block,
+    pub(crate) reply: *mut T,
+    pub(crate) forward: Forward,
+}
+
+impl<T> Suspended<T> {
+    pub(crate) fn new(block: &'static Block, key: Key, reply: *mut T) -> Self {
+        Suspended { block, key, reply }
+    }
+
+    pub(crate) fn block(&self) -> &'static Block {
+        self.block
+    }
+
+    /// Resumes the timeline with `reply`. For code outside handlers; a handler uses [`Hidden::resume`].
+    ///
+    /// # Errors
+    ///
+    /// Gives the value back if the wait has ended otherwise.
+    pub fn resume(self, reply: T) -> Result<(), T> {
+        let block = self.answer(reply)?;
+        wait::schedule(crate::ctx::get(), block);
+        Ok(())
+    }
+
+    /// Wins the wait, writes the reply, publishes it. The caller makes the timeline ready.
+    pub(crate) fn answer(self, reply: T) -> Result<&'static Block, T> {
+        let this = ManuallyDrop::new(self);
+        match this.block.wait.claim(this.key) {
+            Ok(claim) => {
+                // SAFETY: the claim keeps the requester in its frame, where the place of the reply is.
+                unsafe { this.reply.write(reply) };
+                this.block.wait.publish(claim);
+                Ok(this.block)
+            }
+            Err(_) => Err(reply),
+        }
+    }
+
+    pub(crate) fn begin_forward(self) -> Option<Forwarded<T>> {
+        let this = ManuallyDrop::new(self);
+        let forward = this.block.wait.begin_forward(this.key).ok()?;
+        Some(Forwarded { block: this.block, reply: this.reply, forward })
+    }
+}
+
+impl<T> Drop for Suspended<T> {
+    fn drop(&mut self) {
+        if self.block.wait.end(self.key, End::Abandoned) == EndResult::Won {
+            wait::schedule(crate::ctx::get(), self.block);
+        }
+    }
+}
+
+/// A timeline that was just resumed, with what it had left in the queue.
+#[derive(Debug)]
+pub struct Woken<D = ()> {
+    block: &'static Block,
+    data: D,
+}
+
+impl<D> Woken<D> {
+    pub(crate) fn new(block: &'static Block, data: D) -> Self {
+        Woken { block, data }
+    }
+
+    /// What the timeline had given to [`Waiters::push_with`](super::Waiters::push_with).
+    pub fn into_data(self) -> D {
+        self.data
+    }
+
+    /// The data and the timeline.
+    pub fn split(self) -> (Woken, D) {
+        (Woken { block: self.block, data: () }, self.data)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T> Sealed for super::Caller<'_, T> {}
+    impl<D> Sealed for super::Woken<D> {}
+    impl<T> Sealed for super::Suspended<T> {}
+}
+
+/// A timeline that a handler can name: its caller, or one that it just resumed.
+pub trait Timeline: sealed::Sealed {
+    #[doc(hidden)]
+    fn block_of(&self, hidden: &Hidden<'_>) -> BlockOf;
+}
+
+/// A timeline's control block, opaque.
+#[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
+pub struct BlockOf(pub(crate) &'static Block);
+
+impl<T> Timeline for Caller<'_, T> {
+    #[inline(always)]
+    fn block_of(&self, hidden: &Hidden<'_>) -> BlockOf {
+        BlockOf(hidden.block)
+    }
+}
+
+impl<D> Timeline for Woken<D> {
+    #[inline(always)]
+    fn block_of(&self, _: &Hidden<'_>) -> BlockOf {
+        BlockOf(self.block)
+    }
+}
+
+impl<T> Timeline for Suspended<T> {
+    #[inline(always)]
+    fn block_of(&self, _: &Hidden<'_>) -> BlockOf {
+        BlockOf(self.block)
+    }
+}
+
+impl<L> Loan<L> {
+    /// Whether this loan was lent with the request for which `block` waits, or panics.
+    #[track_caller]
+    pub(crate) fn check(&self, block: &'static Block) {
+        assert!(
+            std::ptr::eq(self.block, block) && self.request == block.requests.get() && self.birth == block.birth(),
+            "a loan was used with another request than the one it was lent with"
+        );
+    }
+}

@@ -1,0 +1,439 @@
+//! What happens around a pass that does not answer at once: the door before it, the wait after it, and making ready.
+//!
+//! # A wait, from both sides
+//!
+//! ```text
+//!   requester: handler queues it (under the lock) ─► unlock ─► switch to the controller ………………… made ready ─► retire
+//!   resumer:                 pop ─► claim ─► write the reply ─► publish ─► unlock ─► schedule ──┘
+//!   home core: deadline or cancel ─► lock the environment it is queued in ─► interrupt ─► unlink ─► unlock ─► schedule
+//! ```
+//!
+//! Whoever wins the wait (see `kernel::wait`) makes the timeline ready, once; the timeline always switches away and comes back by that:
+//! it never looks for an answer by itself, so one end is one making-ready. Its home core cannot take it up before it
+//! has switched away, because that core is busy running it.
+//!
+//! **The dangerous race** is the frame: reply, data and node of a branch lie in it or in the block, and the requester goes on as soon
+//! as it was made ready. So every end unlinks first (under the lock of the queue) or leaves unlinking to the requester itself, and
+//! making ready is the last step.
+
+use std::panic::Location;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cell::{CellHead, EnvCell, Loan};
+use super::hidden::{Hidden, Status};
+use super::node::Node;
+use super::token::{Forwarded, Suspended};
+use super::{Info, InfoOf, Kind, RequestHandler};
+use crate::ctx::{Ctx, attention};
+use crate::ended::Ended;
+use crate::hooks;
+use crate::kernel::spin::{SpinWord, Version};
+use crate::kernel::wait::{End, EndResult, Holding, Interrupt, Interrupted, Key, Place};
+use crate::runtime::controller;
+use crate::vp::block::{Block, flag, mode};
+
+/// How long a timeline that unwinds holds its core before it suspends in a wait [design rule 13].
+const UNWINDING_HOLD: Duration = Duration::from_millis(1);
+
+/// How long, in looks at the lock word, an adaptive request watches before it queues. About a microsecond.
+const SPIN_LOOKS: u32 = 200;
+
+/// What is left of an adaptive request's patience.
+#[derive(Debug)]
+pub(crate) struct SpinBudget(u32);
+
+impl SpinBudget {
+    pub(crate) fn new() -> Self {
+        SpinBudget(SPIN_LOOKS)
+    }
+
+    /// Waits until somebody has passed since `seen`. `false` if the budget ran out.
+    pub(crate) fn spin_until_changed(&mut self, word: &SpinWord, seen: Version) -> bool {
+        while self.0 > 0 {
+            self.0 -= 1;
+            if word.changed_since(seen) && !word.is_locked() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+}
+
+/// A request from where none may be made: a handler, an assigner, a hook.
+#[cold]
+#[inline(never)]
+#[track_caller]
+pub(crate) fn misplaced_request(ctx: &Ctx, info: &Info) -> ! {
+    match ctx.in_handler.get() {
+        Some(outer) => panic!(
+            "request {} made inside the handler of {} of {}: handlers make no requests; note it with `forward` or `post`",
+            (info.request)(),
+            (outer.request)(),
+            (outer.environment)()
+        ),
+        None => panic!(
+            "request {} made on a controller's own stack (by an assigner or a hook): only VPs and OS threads make requests",
+            (info.request)()
+        ),
+    }
+}
+
+/// Something is out of the ordinary: looked at before the environment is locked.
+#[cold]
+#[inline(never)]
+pub(crate) fn door(
+    ctx: &'static Ctx,
+    seen: u32,
+    info: &'static Info,
+    place: &'static Location<'static>,
+) -> Result<(), Ended> {
+    let Some(block) = ctx.current() else { return Ok(()) };
+    if info.kind == Kind::Release || block.is_thread() || ctx.in_handler.get().is_some() {
+        return Ok(());
+    }
+    if seen & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
+        block.set_reason(info, place);
+        controller::yield_now(ctx, block);
+    }
+    if info.kind == Kind::Abandonable && block.is_cancelled() && may_cancel(ctx, block) {
+        return Err(Ended::Cancelled);
+    }
+    if !block.is_cancelled() {
+        ctx.lower(attention::CANCEL);
+    }
+    Ok(())
+}
+
+/// Whether a cancel may be delivered to the running `block` now: not while it unwinds.
+fn may_cancel(ctx: &'static Ctx, block: &Block) -> bool {
+    !block.has(flag::CANCELLING) && !crate::panics::unwinding(ctx)
+}
+
+/// Queues the requester of the pass in queue `slot` of its environment. Under the lock.
+#[inline]
+pub(crate) fn enqueue(hidden: &mut Hidden<'_>, slot: u16, put: impl FnOnce(&Node)) {
+    let block = hidden.block;
+    // SAFETY: the cell is locked by the pass that `hidden` belongs to, hence alive.
+    let head = unsafe { &*hidden.head };
+    if let Some(branch) = hidden.branch {
+        // SAFETY: the select's frame holds its nodes until its wait is over and they are unlinked.
+        let node = unsafe { branch.as_ref() };
+        node.reply.set(hidden.reply);
+        put(node);
+        head.heads.link(head, slot, node, block);
+    } else {
+        // SAFETY: the requester runs, or waits: it has started.
+        let node = unsafe { block.node() };
+        node.reply.set(hidden.reply);
+        put(node);
+        let key = match hidden.forwarded.take() {
+            Some(forward) => {
+                let key = forward.key();
+                let notes = block.wait.finish_forward(forward, Place::Queued);
+                hidden.recheck = !notes.is_empty();
+                key
+            }
+            None => block.wait.arm_queued(),
+        };
+        node.key.set(Some(key));
+        head.heads.link(head, slot, node, block);
+    }
+    name_object(head, block);
+    hidden.status = Status::Queued;
+}
+
+/// Gives an object its name for people, the first time somebody queues there. Under the lock.
+#[inline]
+fn name_object(head: &CellHead, block: &'static Block) {
+    // SAFETY: the lock is held; the reference ends here.
+    if unsafe { &*head.cold.get() }.as_ref().is_none_or(|cold| cold.name.is_none()) {
+        name_object_now(head, block);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn name_object_now(head: &CellHead, block: &'static Block) {
+    // SAFETY: the lock is held, and no other reference to the cold part is alive.
+    unsafe { head.cold() }.name = Some((crate::vp::VpName::of(block), block.requests.get()));
+}
+
+/// Takes the requester's token. Under the lock.
+pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>) -> Suspended<T> {
+    let block = hidden.block;
+    let reply = hidden.reply.cast::<T>();
+    let key = if let Some(branch) = hidden.branch {
+        // SAFETY: as in `enqueue`.
+        unsafe { branch.as_ref() }.key()
+    } else {
+        match hidden.forwarded.take() {
+            Some(forward) => {
+                let key = forward.key();
+                let notes = block.wait.finish_forward(forward, Place::Free);
+                hidden.recheck = !notes.is_empty();
+                key
+            }
+            None => block.wait.arm_free(),
+        }
+    };
+    if hidden.branch.is_none() {
+        // SAFETY: the requester runs, or waits: it has started.
+        unsafe { block.node() }.key.set(Some(key));
+    }
+    Suspended::new(block, key, reply)
+}
+
+/// What a requester does that was not answered at once. `Ok` after its reply was written.
+#[cold]
+#[inline(never)]
+pub(crate) fn unanswered(
+    ctx: &'static Ctx,
+    status: Status,
+    info: &'static Info,
+    place: &'static Location<'static>,
+    deadline: Option<Instant>,
+    reply: *mut (),
+) -> Result<(), Ended> {
+    match status {
+        Status::Answered => return Ok(()),
+        Status::Queued => {}
+        Status::TryAgain(_) => panic!("{} asks its caller to try again, which a plain request cannot", (info.environment)()),
+        Status::Pending => {
+            debug_assert!(false, "the handler of {} of {} returned with its caller neither answered, queued nor suspended", (info.request)(), (info.environment)());
+            return Err(Ended::Abandoned((info.request)()));
+        }
+    }
+    let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
+    // SAFETY: the requester runs: it has started.
+    let node = unsafe { block.node() };
+    let key = node.key();
+    assert!(info.kind != Kind::Release, "the handler of the release request {} of {} made its caller wait", (info.request)(), (info.environment)());
+    let end = stand(ctx, block, key, info, place, deadline);
+    let back = node.back.take();
+    finish(ctx, block, info, end).or_else(|why| match back {
+        // SAFETY: the node's data are as they were put there: nobody took them, and `back` was taken out.
+        Some(back) if unsafe { back(node, &why, reply) } => Ok(()),
+        _ => Err(why),
+    })
+}
+
+/// Stands still until the wait `key` of `block`, which runs here, is over.
+pub(crate) fn stand(
+    ctx: &'static Ctx,
+    block: &'static Block,
+    key: Key,
+    info: &'static Info,
+    place: &'static Location<'static>,
+    deadline: Option<Instant>,
+) -> End {
+    block.set_reason(info, place);
+    if block.is_thread() {
+        return crate::runtime::attach::stand(block, key, deadline);
+    }
+    let unwinding = crate::panics::unwinding(ctx) || block.has(flag::CANCELLING);
+    let abandonable = info.kind == Kind::Abandonable && !unwinding;
+    block.mode.set(if abandonable { mode::ABANDONABLE } else { 0 });
+    if unwinding {
+        hold_core(block, key);
+    }
+    if abandonable && block.is_cancelled() {
+        // The cancel came before the wait: carry it out here. The controller makes the VP ready like any other.
+        interrupt(ctx, block, key, Interrupt::Cancel);
+    }
+    if let Some(deadline) = deadline {
+        controller::arm_deadline(ctx, block, deadline);
+    }
+    if unwinding {
+        crate::panics::switch_while_unwinding(ctx, || controller::switch_away(ctx, block));
+    } else {
+        controller::switch_away(ctx, block);
+    }
+    let end = block.wait.poll(key).expect("a timeline that was made ready has an end to its wait");
+    if block.mode.get() & mode::TIMED != 0 {
+        controller::disarm_deadline(crate::ctx::get(), block);
+    }
+    block.mode.set(0);
+    end
+}
+
+/// A timeline that unwinds keeps its core for a while, in the hope of an answer from another core.
+#[cold]
+fn hold_core(block: &Block, key: Key) {
+    let until = Instant::now() + UNWINDING_HOLD;
+    while block.wait.poll(key).is_none() && Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Turns an end into what the request yields, and the block ready for its next wait.
+pub(crate) fn finish(_ctx: &'static Ctx, block: &'static Block, info: &'static Info, end: End) -> Result<(), Ended> {
+    block.wait.retire();
+    match end {
+        End::Answered(_) => Ok(()),
+        End::Deadline => Err(Ended::Deadline),
+        End::Cancelled => Err(Ended::Cancelled),
+        End::Abandoned => Err(Ended::Abandoned((info.request)())),
+        End::Broken => Err(Ended::Broken(take_message(block))),
+    }
+}
+
+/// Messages for timelines whose environment broke, until they take them. Cold: one entry for each that waits there.
+static MESSAGES: Mutex<Vec<(usize, Arc<str>)>> = Mutex::new(Vec::new());
+
+pub(crate) fn leave_message(block: &'static Block, message: &Arc<str>) {
+    let id = std::ptr::from_ref(block).addr();
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push((id, Arc::clone(message)));
+}
+
+#[cold]
+fn take_message(block: &'static Block) -> Arc<str> {
+    let id = std::ptr::from_ref(block).addr();
+    let mut messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    match messages.iter().position(|(who, _)| *who == id) {
+        Some(index) => messages.swap_remove(index).1,
+        None => Arc::from("a handler of the environment panicked"),
+    }
+}
+
+/// Ends every wait in the queues of a breaking environment. Under its lock. Gives back whom to make ready.
+#[cold]
+pub(crate) fn break_all(head: &CellHead, message: &Arc<str>, hidden: &Hidden<'_>) -> Vec<&'static Block> {
+    let mut nodes: Vec<*const Node> = Vec::new();
+    head.heads.for_each(|node| nodes.push(node));
+    let mut ready = Vec::new();
+    for node in nodes {
+        // SAFETY: it was linked a moment ago, and the lock is held.
+        let node = unsafe { &*node };
+        let block = node.block();
+        let own = std::ptr::eq(block, hidden.block);
+        if own && hidden.branch.is_some() {
+            // The select that was just entering: it looks after its nodes itself.
+            continue;
+        }
+        if block.wait.end(node.key(), End::Broken) == EndResult::Won {
+            head.heads.unlink(node);
+            if own {
+                // The requester itself, which had been queued before its handler panicked: it gets the error directly.
+                block.wait.retire();
+                discard_data(node);
+            } else {
+                leave_message(block, message);
+                ready.push(block);
+            }
+        }
+    }
+    ready
+}
+
+/// Drops what a timeline left in a queue that it was taken out of without a resumer. The node is unlinked, or its lock held.
+pub(crate) fn discard_data(node: &Node) {
+    if let Some(back) = node.back.take() {
+        // SAFETY: the data are as they were put there, and `back` was taken out, so this happens once.
+        unsafe { back(node, &Ended::Cancelled, std::ptr::null_mut()) };
+    }
+}
+
+/// Makes a timeline ready whose wait was just won.
+#[inline]
+pub(crate) fn schedule(ctx: &'static Ctx, block: &'static Block) {
+    if ctx.attention() & attention::HOOKS != 0 {
+        hooks::resumed(ctx, block);
+    }
+    match block.home() {
+        Some(home) => controller::make_ready(ctx, home, block),
+        None => crate::runtime::attach::unpark(block),
+    }
+}
+
+/// Whether a timeline's home is the core that this code runs on.
+#[inline]
+pub(crate) fn lives_here(ctx: &Ctx, block: &Block) -> bool {
+    match (ctx.core(), block.home()) {
+        (Some(here), Some(home)) => std::ptr::eq(here, home),
+        _ => false,
+    }
+}
+
+/// Ends the wait `key` of `block` by deadline or cancel, and makes the timeline ready if that won. Home core, or the OS thread
+/// that waits (then nobody needs to be made ready: it runs).
+pub(crate) fn interrupt(ctx: &'static Ctx, block: &'static Block, key: Key, why: Interrupt) -> bool {
+    let won = interrupt_quietly(block, key, why);
+    if won {
+        schedule(ctx, block);
+    }
+    won
+}
+
+/// As [`interrupt`], without making ready.
+pub(crate) fn interrupt_quietly(block: &'static Block, key: Key, why: Interrupt) -> bool {
+    loop {
+        match block.wait.interrupt(key, why, Holding::Nothing) {
+            Interrupted::Won => return true,
+            Interrupted::Lost | Interrupted::Noted => return false,
+            Interrupted::LockFirst => {}
+        }
+        // SAFETY: the timeline waits, so it has started.
+        let node = unsafe { block.node() };
+        let Some(cell) = node.cell() else {
+            std::hint::spin_loop();
+            continue;
+        };
+        // SAFETY: the waiting frame borrows the cell it is queued in, and that frame goes on only through this core (or OS thread).
+        // If the node has moved to another queue meanwhile, both cells are borrowed by that frame (rule of `Loan`).
+        let head = unsafe { &*cell };
+        let version = head.lock();
+        let mut won = false;
+        if node.cell() == Some(cell) && block.wait.interrupt(key, why, Holding::Queue) == Interrupted::Won {
+            head.heads.unlink(node);
+            won = true;
+        }
+        head.unlock(version);
+        if won {
+            return true;
+        }
+    }
+}
+
+/// Carries a forwarded wait on to the environment of `loan`. After the unlock of the forwarding pass.
+pub(crate) fn carry_on<L, R>(
+    ctx: &'static Ctx,
+    claimed: Forwarded<L::Reply>,
+    loan: Loan<L>,
+    request: R,
+    place: &'static Location<'static>,
+) where
+    L: RequestHandler<R>,
+{
+    let Forwarded { block, reply, forward } = claimed;
+    // SAFETY: the lender waits, and its wait is claimed by `forward`: the cell it lent is alive until that wait ends.
+    let cell: &EnvCell<L> = unsafe { loan.cell.as_ref() };
+    // SAFETY: the wait of `block` is claimed for forwarding, and it lent `cell`; its frame keeps the place of the reply.
+    unsafe { cell.pass_forwarded(ctx, block, reply, request, place, forward) };
+}
+
+/// Sends a posted request. After the unlock, before its poster suspends.
+pub(crate) fn posted<L, R>(
+    ctx: &'static Ctx,
+    cell: NonNull<EnvCell<L>>,
+    block: &'static Block,
+    request: R,
+    place: &'static Location<'static>,
+) where
+    L: RequestHandler<R, Reply = ()>,
+{
+    let mut reply = std::mem::MaybeUninit::<()>::uninit();
+    // SAFETY: the lender is the requester of the pass that posted, which has not gone on yet.
+    let cell = unsafe { cell.as_ref() };
+    // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
+    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, ctx.attention()) };
+    let info = InfoOf::<L, R>::INFO;
+    assert!(
+        !matches!(status, Ok(Status::Queued)),
+        "the handler of the release request {} of {} made its caller wait",
+        (info.request)(),
+        (info.environment)()
+    );
+}

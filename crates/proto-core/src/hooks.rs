@@ -1,0 +1,209 @@
+//! Hooks: everything that orders timelines passes one door, and can be watched there [design rule 9].
+//!
+//! Requests, births, ends, resumes (the tie-points), and assignments are told to every [`Hooks`] of the runtime, with names that are the same from run
+//! to run for programs that share only through constructs (std's atomics and locks are outside, and so is every promise about them).
+//! Off, hooks cost the one branch on the attention word that a request takes anyway.
+//!
+//! `request` is called under the environment's lock, so the order of the calls of one object is the order of its requests: each event carries its
+//! predecessor on the object, which is the edge of the order log.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use proto_arch::topology::CoreId;
+
+use crate::assign::Why;
+use crate::ctx::{Ctx, attention};
+use crate::env::Info;
+use crate::env::cell::CellHead;
+use crate::runtime::core::Core;
+use crate::runtime::shared::Shared;
+use crate::vp::VpName;
+use crate::vp::block::Block;
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A VP was created.
+    Born {
+        /// Its name, which says who created it.
+        vp: VpName,
+    },
+    /// A VP has ended.
+    Ended {
+        /// Its name.
+        vp: VpName,
+    },
+    /// A timeline's request is about to be handled.
+    Request {
+        /// Who sent it.
+        vp: VpName,
+        /// Which of its requests this is, from 1.
+        number: u64,
+        /// The request's type.
+        request: &'static str,
+        /// The environment's type.
+        environment: &'static str,
+        /// Where the object was made.
+        made_at: &'static Location<'static>,
+        /// Where the request was sent from.
+        sent_from: &'static Location<'static>,
+        /// The request before this one on the same object, if hooks were on: timeline (see [`VpRef::id`](crate::VpRef::id)) and its
+        /// request's number. The edge of the order log.
+        after: Option<(u64, u64)>,
+    },
+    /// A tie-point: a waiting timeline's wait was ended by another one.
+    Resumed {
+        /// Who waited.
+        vp: VpName,
+        /// Who ended the wait; `None`: the runtime itself (a deadline, a cancel, an end of something).
+        by: Option<VpName>,
+    },
+    /// Work became ready on a core.
+    Ready {
+        /// The VP.
+        vp: VpName,
+        /// Why.
+        why: Why,
+        /// The core.
+        core: CoreId,
+    },
+    /// A core begins to run a VP.
+    Assigned {
+        /// The VP.
+        vp: VpName,
+        /// The core.
+        core: CoreId,
+    },
+}
+
+/// Told of everything that orders timelines. Installed with [`Builder::hooks`](crate::Builder::hooks).
+///
+/// Called on the cores, partly under an environment's lock: be short, make no requests, take no lock that is held elsewhere across one.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use proto_core::{Event, Hooks, Runtime};
+///
+/// #[derive(Default)]
+/// struct Births(Mutex<Vec<String>>);
+/// impl Hooks for Births {
+///     fn event(&self, event: &Event) {
+///         if let Event::Born { vp } = event { self.0.lock().unwrap().push(vp.to_string()) }
+///     }
+/// }
+/// let births = Arc::new(Births::default());
+/// let runtime = Runtime::builder().controllers(1).hooks(births.clone()).build()?;
+/// runtime.run(|| proto_core::scope(|s| { s.spawn(|| ()); }))?;
+/// assert_eq!(*births.0.lock().unwrap(), ["vp 1:0", "vp 1:0.0"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Hooks: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: &Event);
+
+    /// A VP has held its core for 10 ms while other work of the core is ready. Return `true` to keep the runtime from writing that to
+    /// standard error.
+    fn hog(&self, vp: &VpName, core: CoreId) -> bool {
+        let _ = (vp, core);
+        false
+    }
+}
+
+/// The hooks of a runtime.
+#[derive(Default)]
+pub(crate) struct Installed {
+    any: AtomicBool,
+    hooks: RwLock<Vec<Arc<dyn Hooks>>>,
+}
+
+impl fmt::Debug for Installed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Installed").field("any", &self.any).finish_non_exhaustive()
+    }
+}
+
+impl Installed {
+    pub(crate) fn add(&self, shared: &[Core], hooks: Arc<dyn Hooks>) {
+        self.hooks.write().unwrap_or_else(PoisonError::into_inner).push(hooks);
+        // ORDERING: Relaxed: hooks see what happens after each core has noticed.
+        self.any.store(true, Ordering::Relaxed);
+        for core in shared {
+            core.ctx.raise(attention::HOOKS);
+        }
+    }
+
+    pub(crate) fn any(&self) -> bool {
+        // ORDERING: as above.
+        self.any.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, event: &Event) {
+        for hooks in self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter() {
+            hooks.event(event);
+        }
+    }
+
+    pub(crate) fn report_hog(&self, vp: &VpName, core: CoreId) -> bool {
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hooks| hooks.hog(vp, core))
+    }
+}
+
+fn shared_of(block: &'static Block) -> Option<&'static Shared> {
+    block.process().map(crate::process::ProcessInner::shared)
+}
+
+fn tell(block: &'static Block, event: &Event) {
+    if let Some(shared) = shared_of(block) {
+        shared.hooks.tell(event);
+    }
+}
+
+#[cold]
+pub(crate) fn born(block: &'static Block) {
+    tell(block, &Event::Born { vp: VpName::of(block) });
+}
+
+#[cold]
+pub(crate) fn ended(block: &'static Block) {
+    tell(block, &Event::Ended { vp: VpName::of(block) });
+}
+
+/// Under the lock of `head`.
+#[cold]
+pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Info, place: &'static Location<'static>) {
+    let id = crate::VpRef::of(block).id();
+    let number = block.requests.get();
+    // SAFETY: the lock is held, and no other reference to the cold part is alive.
+    let after = unsafe { head.cold() }.last.replace((id, number));
+    tell(
+        block,
+        &Event::Request {
+            vp: VpName::of(block),
+            number,
+            request: (info.request)(),
+            environment: (info.environment)(),
+            made_at: head.place,
+            sent_from: place,
+            after,
+        },
+    );
+}
+
+#[cold]
+pub(crate) fn resumed(ctx: &Ctx, block: &'static Block) {
+    tell(block, &Event::Resumed { vp: VpName::of(block), by: ctx.current().map(VpName::of) });
+}
+
+#[cold]
+pub(crate) fn ready(core: &'static Core, block: &'static Block, why: Why) {
+    core.shared().hooks.tell(&Event::Ready { vp: VpName::of(block), why, core: core.place });
+}
+
+#[cold]
+pub(crate) fn assigned(core: &'static Core, block: &'static Block) {
+    core.shared().hooks.tell(&Event::Assigned { vp: VpName::of(block), core: core.place });
+}

@@ -1,0 +1,344 @@
+//! Joining a VP: its value, or why there is none, to whoever waits for it.
+//!
+//! A language of its own, written with the crate's own means: the packet of a VP is an environment with three requests (*wait*,
+//! *end*, *detach*).
+//!
+//! # Who gets a panic
+//!
+//! Whoever joins. If nobody can any more (the handle was dropped, before or after the end), the process's result does [design rule 12].
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::ctx;
+use crate::ended::{Cancelled, Ended, payload_text};
+use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use crate::scope::ScopeHead;
+use crate::vp::VpRef;
+
+/// Why a joined VP gave no value.
+pub enum JoinError {
+    /// It panicked, with this payload.
+    Panic(Box<dyn Any + Send + 'static>),
+    /// It was cancelled.
+    Cancelled,
+    /// It never ran: there was no stack for it, or its runtime was shut down first.
+    NeverRan,
+}
+
+impl JoinError {
+    /// The panic's payload, or one made of the reason.
+    pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
+        match self {
+            JoinError::Panic(payload) => payload,
+            JoinError::Cancelled => Box::new(Cancelled),
+            JoinError::NeverRan => Box::new("the virtual processor never ran"),
+        }
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panic(payload) => f.debug_tuple("Panic").field(&payload_text(&**payload)).finish(),
+            JoinError::Cancelled => f.write_str("Cancelled"),
+            JoinError::NeverRan => f.write_str("NeverRan"),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JoinError::Panic(payload) => write!(f, "the virtual processor panicked: {}", payload_text(&**payload)),
+            JoinError::Cancelled => f.write_str("the virtual processor was cancelled"),
+            JoinError::NeverRan => f.write_str("the virtual processor never ran"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+type Outcome<T> = Result<T, JoinError>;
+
+/// The environment of one VP's end.
+pub(crate) struct PacketEnv<T> {
+    state: State<T>,
+    waiting: Waiters<Outcome<T>>,
+}
+
+enum State<T> {
+    Running,
+    /// Nobody will join.
+    Detached,
+    Ended(Outcome<T>),
+    Taken,
+}
+
+pub(crate) type Packet<T> = PacketCell<T>;
+
+/// The cell of a packet: shared by the VP and its handle.
+pub(crate) struct PacketCell<T>(EnvCell<PacketEnv<T>>);
+
+impl<T> PacketCell<T> {
+    #[track_caller]
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(PacketCell(EnvCell::new(PacketEnv { state: State::Running, waiting: Waiters::new() })))
+    }
+}
+
+struct Join;
+/// A join whose VP borrows from the frame that waits.
+struct JoinBinding;
+struct End<T>(Outcome<T>);
+struct Detach;
+struct IsOver;
+
+impl<T> PacketEnv<T> {
+    fn join(&mut self, caller: Caller<'_, Outcome<T>>, hidden: &mut Hidden<'_>) {
+        match std::mem::replace(&mut self.state, State::Taken) {
+            State::Ended(outcome) => hidden.answer(caller, outcome),
+            other => {
+                self.state = other;
+                self.waiting.push(caller, hidden);
+            }
+        }
+    }
+}
+
+impl<T> RequestHandler<Join> for PacketEnv<T> {
+    type Reply = Outcome<T>;
+    fn handle(&mut self, _: Join, caller: Caller<'_, Outcome<T>>, hidden: &mut Hidden<'_>) {
+        self.join(caller, hidden);
+    }
+}
+
+impl<T> RequestHandler<JoinBinding> for PacketEnv<T> {
+    type Reply = Outcome<T>;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: JoinBinding, caller: Caller<'_, Outcome<T>>, hidden: &mut Hidden<'_>) {
+        self.join(caller, hidden);
+    }
+}
+
+impl<T> RequestHandler<End<T>> for PacketEnv<T> {
+    type Reply = Option<Outcome<T>>;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, End(outcome): End<T>, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+        if let State::Detached = self.state {
+            return hidden.answer(caller, Some(outcome));
+        }
+        if let Err(outcome) = self.waiting.resume_next(outcome, hidden) {
+            self.state = State::Ended(outcome);
+        } else {
+            self.state = State::Taken;
+        }
+        hidden.answer(caller, None);
+    }
+}
+
+impl<T> RequestHandler<Detach> for PacketEnv<T> {
+    type Reply = Option<Outcome<T>>;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: Detach, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+        let reply = match std::mem::replace(&mut self.state, State::Detached) {
+            State::Ended(outcome) => Some(outcome),
+            _ => None,
+        };
+        hidden.answer(caller, reply);
+    }
+}
+
+impl<T> RequestHandler<IsOver> for PacketEnv<T> {
+    type Reply = bool;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: IsOver, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        hidden.answer(caller, matches!(self.state, State::Ended(_) | State::Taken));
+    }
+}
+
+/// What a VP runs: the user's closure, and telling the packet how it ended, also if it is dropped unrun.
+#[inline]
+pub(crate) fn body<T: Send, F: FnOnce() -> T + Send>(
+    f: F,
+    packet: Arc<Packet<T>>,
+    scope: *const ScopeHead,
+) -> impl FnOnce() {
+    let body = Body { f: std::mem::ManuallyDrop::new(f), packet: Some(packet), scope: ScopePtr(scope) };
+    move || {
+        let body = body;
+        body.run();
+    }
+}
+
+struct ScopePtr(*const ScopeHead);
+
+struct Body<T, F> {
+    f: std::mem::ManuallyDrop<F>,
+    packet: Option<Arc<Packet<T>>>,
+    scope: ScopePtr,
+}
+
+impl<T, F: FnOnce() -> T> Body<T, F> {
+    #[inline]
+    fn run(mut self) {
+        // SAFETY: `packet` is taken below, which tells `drop` that the closure is gone.
+        let f = unsafe { std::mem::ManuallyDrop::take(&mut self.f) };
+        let packet = self.packet.take().expect("a body runs once");
+        let outcome = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
+            if payload.is::<Cancelled>() { JoinError::Cancelled } else { JoinError::Panic(payload) }
+        });
+        report(packet, outcome, self.scope.0);
+    }
+}
+
+impl<T, F> Drop for Body<T, F> {
+    fn drop(&mut self) {
+        // Dropped unrun: cancelled before it started, or there was no stack.
+        if let Some(packet) = self.packet.take() {
+            // SAFETY: `run` takes the packet first, so the closure is still there.
+            unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
+            let cancelled = ctx::installed().and_then(ctx::Ctx::current).is_some_and(|block| !block.is_thread());
+            let error = if cancelled { JoinError::Cancelled } else { JoinError::NeverRan };
+            report(packet, Err(error), self.scope.0);
+        }
+    }
+}
+
+/// Tells packet and scope how a VP ended. The scope's frame, and all that the VP borrowed, may be gone afterwards.
+fn report<T>(packet: Arc<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead) {
+    let unclaimed = packet.0.request(End(outcome)).ok().flatten();
+    // The packet may hold a value that borrows: it goes before the scope is told.
+    drop(packet);
+    // SAFETY: a scope waits for the VPs in it, and this one has not told it yet that it ended.
+    match unsafe { scope.as_ref() } {
+        Some(scope) => {
+            let payload = match unclaimed {
+                Some(Err(JoinError::Panic(payload))) => Some(payload),
+                other => {
+                    drop(other);
+                    None
+                }
+            };
+            ScopeHead::leave(scope, payload);
+        }
+        None => unjoined(unclaimed),
+    }
+}
+
+/// Nobody joins: a panic goes to the process.
+fn unjoined<T>(outcome: Option<Outcome<T>>) {
+    if let Some(Err(JoinError::Panic(payload))) = outcome {
+        match ctx::installed().and_then(ctx::Ctx::current).and_then(crate::vp::block::Block::process) {
+            Some(process) => process.note_panic(payload),
+            None => crate::process::note_ambient_panic(payload),
+        }
+    }
+}
+
+/// Joins a VP: waits for its end and gives its value. Dropped, the VP runs on by itself.
+pub struct JoinHandle<T> {
+    packet: Option<Arc<Packet<T>>>,
+    vp: VpRef,
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle").field("vp", &self.vp).finish()
+    }
+}
+
+impl<T> JoinHandle<T> {
+    pub(crate) fn new(packet: Arc<Packet<T>>, vp: VpRef) -> Self {
+        JoinHandle { packet: Some(packet), vp }
+    }
+
+    fn packet(&self) -> &Packet<T> {
+        self.packet.as_deref().expect("the packet is there until the handle is used up")
+    }
+
+    /// The VP.
+    pub fn vp(&self) -> VpRef {
+        self.vp
+    }
+
+    /// The VP's name.
+    pub fn name(&self) -> crate::VpName {
+        self.vp.name()
+    }
+
+    /// Whether its value is there.
+    pub fn is_finished(&self) -> bool {
+        self.packet().0.request(IsOver).unwrap_or(true)
+    }
+
+    /// Cancels the VP; see [`VpRef::cancel`].
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build.
+    pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
+        self.vp.cancel()
+    }
+
+    /// Waits for the VP's end.
+    ///
+    /// # Errors
+    ///
+    /// See [`JoinError`].
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling VP is cancelled meanwhile.
+    #[track_caller]
+    pub fn join(self) -> Result<T, JoinError> {
+        match self.join_until(None) {
+            Ok(outcome) => outcome,
+            Err(_) => unreachable!("a join without a deadline came back without an outcome"),
+        }
+    }
+
+    /// Waits for the VP's end, until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// Gives the handle back if the deadline passed first.
+    ///
+    /// # Panics
+    ///
+    /// As [`join`](JoinHandle::join).
+    #[track_caller]
+    pub fn join_until(mut self, deadline: Option<Instant>) -> Result<Result<T, JoinError>, Self> {
+        let _ = Location::caller();
+        match self.packet().0.request_until(Join, deadline) {
+            Ok(outcome) => {
+                self.packet = None;
+                Ok(outcome)
+            }
+            Err(Ended::Deadline) => Err(self),
+            Err(ended) => {
+                ended.unwind_if_cancelled();
+                Ok(Err(JoinError::NeverRan))
+            }
+        }
+    }
+
+    /// As [`join`](JoinHandle::join), for work that borrows from the waiting frame: not ended by a cancel.
+    #[track_caller]
+    pub(crate) fn join_binding(mut self) -> Result<T, JoinError> {
+        let outcome = self.packet().0.request(JoinBinding).unwrap_or(Err(JoinError::NeverRan));
+        self.packet = None;
+        outcome
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        if let Some(packet) = self.packet.take() {
+            unjoined(packet.0.request(Detach).ok().flatten());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Panics and unwinding of timelines that share an OS thread.
+//!
+//! `std::thread::panicking()` speaks of the OS thread. While a VP unwinds it may wait (a scope's end in a destructor, say), and other VPs of
+//! its core then run with `panicking()` true though they do not panic. So each core counts its VPs that are suspended while they unwind; while
+//! there are none, the thread's answer is the running VP's own. Else the VP's flag decides, which our panic hook set.
+//!
+//! The hook also keeps the user's hook from running under an environment's lock: a panic of a handler is noted there and shown after
+//! the unlock [design rule 1].
+
+use std::cell::{Cell, RefCell};
+use std::panic::{self, PanicHookInfo};
+use std::sync::{Arc, Once};
+
+use crate::ctx::{self, Ctx};
+use crate::vp::block::flag;
+
+thread_local! {
+    /// VPs of this core that are suspended while they unwind.
+    static UNWINDING_ELSEWHERE: Cell<u32> = const { Cell::new(0) };
+    /// The panic of a handler that is to be shown after the unlock.
+    static DEFERRED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Whether the timeline that runs here unwinds, for whatever reason.
+#[inline]
+pub(crate) fn unwinding(ctx: &Ctx) -> bool {
+    std::thread::panicking() && unwinding_slow(ctx)
+}
+
+#[cold]
+fn unwinding_slow(ctx: &Ctx) -> bool {
+    UNWINDING_ELSEWHERE.get() == 0
+        || ctx.current().is_some_and(|block| block.has(flag::PANICKING | flag::CANCELLING))
+}
+
+/// Whether the timeline that runs here unwinds because of a panic of its own. To be asked only if the OS thread says that it panics.
+#[cold]
+pub(crate) fn own_panic(ctx: &Ctx) -> bool {
+    unwinding_slow(ctx) && !ctx.current().is_some_and(|block| block.has(flag::CANCELLING))
+}
+
+/// Lets the running VP, which unwinds, leave its core by `switch`.
+#[cold]
+pub(crate) fn switch_while_unwinding(ctx: &'static Ctx, switch: impl FnOnce()) {
+    let Some(block) = ctx.current() else { return switch() };
+    let marked = block.has(flag::PANICKING | flag::CANCELLING);
+    if !marked {
+        // It unwinds by `resume_unwind` of the user's: no hook has told.
+        block.set(flag::PANICKING);
+    }
+    UNWINDING_ELSEWHERE.set(UNWINDING_ELSEWHERE.get() + 1);
+    switch();
+    UNWINDING_ELSEWHERE.set(UNWINDING_ELSEWHERE.get() - 1);
+}
+
+/// Puts our hook in front of the user's, once for the program.
+pub(crate) fn install_hook() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let users = panic::take_hook();
+        panic::set_hook(Box::new(move |info| on_panic(info, &*users)));
+    });
+}
+
+fn on_panic(info: &PanicHookInfo<'_>, users: &(dyn Fn(&PanicHookInfo<'_>) + Send + Sync)) {
+    if let Some(ctx) = ctx::installed() {
+        if ctx.in_handler.get().is_some() {
+            let place = info.location().map(|place| format!(" at {place}")).unwrap_or_default();
+            let text = crate::ended::payload_text_of(info.payload());
+            let _ = DEFERRED.try_with(|deferred| {
+                *deferred.borrow_mut() = Some(format!("{text} (in a request handler{place})"));
+            });
+            return;
+        }
+        if let Some(block) = ctx.current() {
+            if !block.is_thread() {
+                block.set(flag::PANICKING);
+            }
+        }
+    }
+    users(info);
+}
+
+/// Shows a handler's panic to the user's hook, after the unlock.
+#[cold]
+pub(crate) fn replay_deferred(message: &Arc<str>) {
+    let Some(text) = DEFERRED.try_with(|deferred| deferred.borrow_mut().take()).ok().flatten() else { return };
+    let _ = message;
+    // The hook runs for panics only, so this is one; it is caught here and changes nothing else.
+    let shown = panic::catch_unwind(panic::AssertUnwindSafe(|| panic::panic_any(text)));
+    drop(shown);
+    if let Some(block) = ctx::installed().and_then(Ctx::current) {
+        if !block.is_thread() {
+            block.clear(flag::PANICKING);
+        }
+    }
+}

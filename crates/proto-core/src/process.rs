@@ -1,0 +1,558 @@
+//! Processes: one started program each: a seed VP and all it creates.
+//!
+//! # When a process has ended
+//!
+//! When its seed has returned and every VP it created has ended, daemons apart [design rule 13]. Births and ends are counted per core, by
+//! plain stores of that core, and summed only when they may be equal: once the seed has returned (`closing`), whoever ends a VP adds up.
+//!
+//! *No end is missed.* The seed's end stores `closing`, passes the heavy barrier, and adds up. Another core's last end stores its count, passes
+//! the light barrier, and reads `closing`. One barrier comes first: either the seed's sum sees the count, or the other sees `closing` and adds up
+//! itself. *No end is seen early.* All ends are read before all births. A birth is counted before its VP can end, and by a VP that
+//! has not ended; so ends ≤ births at every moment, and if the sums are equal, then ends = births at the moment between the two
+//! readings: nobody lived then, so nobody can be born.
+//!
+//! The sums are found equal by one: an exchange of `ended` decides.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use crate::assign::instance::Instance;
+use crate::ctx::{self, Ctx};
+use crate::ended::{Cancelled, Ended, payload_text};
+use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use crate::report::Report;
+use crate::runtime::attach;
+use crate::runtime::core::Core;
+use crate::runtime::shared::Shared;
+use crate::sync::{Asymmetric, Barrier};
+use crate::vp::block::{Block, flag};
+use crate::vp::{SpawnError, cancel};
+
+/// Births and ends of one core. Plain stores by that core; the last element is for OS threads, by read-modify-writes.
+#[derive(Debug, Default)]
+struct Count {
+    births: AtomicU64,
+    ends: AtomicU64,
+    /// Daemons, births minus ends (wrapping).
+    daemons: AtomicU64,
+}
+
+/// What a process is to the runtime.
+pub(crate) struct ProcessInner {
+    id: u64,
+    shared: Arc<Shared>,
+    this: Weak<ProcessInner>,
+    counts: Box<[CachePadded<Count>]>,
+    closing: AtomicBool,
+    ended: AtomicBool,
+    cancelled: AtomicBool,
+    /// Doomed: its waits were ended by a verdict.
+    doomed: AtomicBool,
+    /// Its assigner, if it has one of its own.
+    instance: Option<Arc<Instance>>,
+    env: EnvCell<EndEnv>,
+    trouble: Mutex<Trouble>,
+    languages: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+/// What went wrong so far.
+#[derive(Default)]
+struct Trouble {
+    panic: Option<Box<dyn Any + Send>>,
+    failure: Option<String>,
+    report: Option<Report>,
+}
+
+impl fmt::Debug for ProcessInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessInner").field("id", &self.id).field("ended", &self.ended).finish_non_exhaustive()
+    }
+}
+
+/// Waiting for a process's end.
+struct EndEnv {
+    over: bool,
+    waiting: Waiters<()>,
+}
+
+struct AwaitEnd;
+struct Over;
+
+impl RequestHandler<AwaitEnd> for EndEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: AwaitEnd, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        if self.over { hidden.answer(caller, ()) } else { self.waiting.push(caller, hidden) }
+    }
+}
+
+impl RequestHandler<Over> for EndEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: Over, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.over = true;
+        while self.waiting.resume_next((), hidden).is_ok() {}
+        hidden.answer(caller, ());
+    }
+}
+
+impl ProcessInner {
+    fn new(shared: &Arc<Shared>, instance: Option<Arc<Instance>>) -> Arc<ProcessInner> {
+        // ORDERING: only uniqueness.
+        let id = shared.next_process.fetch_add(1, Ordering::Relaxed);
+        let counts = (0..=shared.cores.len()).map(|_| CachePadded::default()).collect();
+        let process = Arc::new_cyclic(|this| ProcessInner {
+            id,
+            shared: Arc::clone(shared),
+            this: Weak::clone(this),
+            counts,
+            closing: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            doomed: AtomicBool::new(false),
+            instance,
+            env: EnvCell::new(EndEnv { over: false, waiting: Waiters::new() }),
+            trouble: Mutex::new(Trouble::default()),
+            languages: Mutex::new(HashMap::new()),
+        });
+        shared.processes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&process));
+        process
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn handle(&self) -> Arc<ProcessInner> {
+        self.this.upgrade().expect("whoever asks keeps the process alive")
+    }
+
+    pub(crate) fn shared(&self) -> &'static Shared {
+        let shared: *const Shared = Arc::as_ptr(&self.shared);
+        // SAFETY: the controllers' threads hold it until all timelines of the process have ended, and only those come here.
+        unsafe { &*shared }
+    }
+
+    #[inline]
+    pub(crate) fn instance(&self) -> *const Instance {
+        self.instance.as_ref().map_or(std::ptr::null(), Arc::as_ptr)
+    }
+
+    fn trouble<R>(&self, f: impl FnOnce(&mut Trouble) -> R) -> R {
+        f(&mut self.trouble.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A panic that nobody joins. The first one counts.
+    pub(crate) fn note_panic(&self, payload: Box<dyn Any + Send>) {
+        self.trouble(|trouble| {
+            if trouble.panic.is_none() {
+                trouble.panic = Some(payload);
+            }
+        });
+    }
+
+    pub(crate) fn note_failure(&self, text: String) {
+        self.trouble(|trouble| trouble.failure.get_or_insert(text).len());
+    }
+
+    pub(crate) fn note_report(&self, report: Report) {
+        self.trouble(|trouble| trouble.report = Some(report));
+    }
+
+    #[inline]
+    pub(crate) fn count_birth(&self, core: Option<&Core>, daemon: bool) {
+        self.count(core, daemon, true);
+    }
+
+    #[inline]
+    fn count(&self, core: Option<&Core>, daemon: bool, birth: bool) {
+        let count = match core {
+            Some(core) => &self.counts[core.index],
+            None => &self.counts[self.counts.len() - 1],
+        };
+        let (number, change) = match (daemon, birth) {
+            (false, true) => (&count.births, 1),
+            (false, false) => (&count.ends, 1),
+            (true, true) => (&count.daemons, 1),
+            (true, false) => (&count.daemons, u64::MAX),
+        };
+        if core.is_some() {
+            // ORDERING: a plain store by the only writer. Release pairs with the Acquire of the summing, see the head.
+            number.store(number.load(Ordering::Relaxed).wrapping_add(change), Ordering::Release);
+        } else {
+            // ORDERING: as above, by any OS thread.
+            number.fetch_add(change, Ordering::Release);
+        }
+    }
+
+    /// A VP has ended, on `core`. The process may be gone afterwards.
+    #[inline]
+    pub(crate) fn count_end(&self, core: &Core, daemon: bool) {
+        self.count(Some(core), daemon, false);
+        Asymmetric::light();
+        // ORDERING: Relaxed: the barriers order it, see the head.
+        if self.closing.load(Ordering::Relaxed) {
+            self.handle().add_up();
+        }
+    }
+
+    /// As [`count_end`](ProcessInner::count_end), by an OS thread.
+    pub(crate) fn count_end_outside(&self, _core: usize, daemon: bool) {
+        self.count(None, daemon, false);
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.closing.load(Ordering::Relaxed) {
+            self.handle().add_up();
+        }
+    }
+
+    /// The seed has returned.
+    fn close(&self) {
+        // ORDERING: Relaxed: the barrier orders it, see the head.
+        self.closing.store(true, Ordering::Relaxed);
+        Asymmetric::heavy();
+    }
+
+    fn add_up(self: Arc<Self>) {
+        // ORDERING: Acquire pairs with the Release of `count`. Ends first, see the head.
+        let ends: u64 = self.counts.iter().map(|count| count.ends.load(Ordering::Acquire)).sum();
+        let births: u64 = self.counts.iter().map(|count| count.births.load(Ordering::Acquire)).sum();
+        if ends != births || self.ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.finish();
+    }
+
+    /// Everything has ended.
+    #[cold]
+    fn finish(&self) {
+        if self.has_daemons() {
+            cancel::cancel_process(self.shared(), self);
+        }
+        if let Some(instance) = &self.instance {
+            self.shared.remove_instance(instance);
+        }
+        let mut processes = self.shared.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = processes.iter().position(|other| std::ptr::eq(Arc::as_ptr(other), self));
+        let mine = mine.map(|index| processes.swap_remove(index));
+        drop(processes);
+        if self.has_daemons() {
+            // Daemons still refer to the process; it is small, and stays.
+            std::mem::forget(mine);
+        }
+        self.env.release(Over);
+        if self.shared.is_stopping() {
+            for core in &self.shared.cores {
+                crate::runtime::controller::wake(core);
+            }
+        }
+    }
+
+    fn has_daemons(&self) -> bool {
+        // ORDERING: Relaxed: a hint; `daemon` VPs that are just ending may be counted.
+        self.counts.iter().fold(0u64, |sum, count| sum.wrapping_add(count.daemons.load(Ordering::Relaxed))) != 0
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        // ORDERING: Acquire pairs with `add_up`.
+        self.ended.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_cancelled(&self) {
+        // ORDERING: Relaxed: told by mail as well.
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn mark_doomed(&self) {
+        // ORDERING: as above.
+        self.doomed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_doomed(&self) -> bool {
+        // ORDERING: as above.
+        self.doomed.load(Ordering::Relaxed)
+    }
+
+    /// Whether this process asks `block`, one of its VPs, to end.
+    #[inline]
+    pub(crate) fn cancels(&self, block: &Block) -> bool {
+        // ORDERING: as above.
+        if !self.cancelled.load(Ordering::Relaxed) {
+            return false;
+        }
+        !self.is_ended() || block.has(flag::DAEMON)
+    }
+
+    /// Lets the waiters of a process go whose last frames never will: a verdict with nothing but binding waits left.
+    pub(crate) fn give_up(&self) {
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.env.release(Over);
+        }
+    }
+
+    /// The environment of a language in this process, made at its first use.
+    fn language<L: Language>(&self) -> Arc<EnvCell<L::Env>> {
+        let mut languages = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
+        let cell = languages.entry(TypeId::of::<L>()).or_insert_with(|| Arc::new(EnvCell::new(L::env())));
+        let cell = Arc::clone(cell);
+        drop(languages);
+        cell.downcast().unwrap_or_else(|_| unreachable!("entries are made by the type that is their key"))
+    }
+}
+
+/// A language that keeps an environment for each process.
+///
+/// ```
+/// use proto_core::{Caller, Hidden, Language, RequestHandler};
+/// struct Tickets;
+/// #[derive(Default)]
+/// struct Machine { next: u64 }
+/// impl Language for Tickets {
+///     type Env = Machine;
+///     fn env() -> Machine { Machine::default() }
+/// }
+/// struct Draw;
+/// impl RequestHandler<Draw> for Machine {
+///     type Reply = u64;
+///     fn handle(&mut self, _: Draw, caller: Caller<'_, u64>, hidden: &mut Hidden<'_>) {
+///         self.next += 1;
+///         hidden.answer(caller, self.next);
+///     }
+/// }
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// let drawn = runtime.run(|| {
+///     let machine = proto_core::language::<Tickets>();
+///     (machine.request(Draw), machine.request(Draw))
+/// })?;
+/// assert_eq!(drawn, (Ok(1), Ok(2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Language: 'static {
+    /// Its state in one process.
+    type Env: Send + 'static;
+
+    /// Makes the state, at the first use in a process.
+    fn env() -> Self::Env;
+}
+
+/// The environment of language `L` in the calling timeline's process. On an OS thread: in the default runtime's ambient process.
+///
+/// # Panics
+///
+/// On an OS thread, if the default runtime cannot be made.
+pub fn language<L: Language>() -> Arc<EnvCell<L::Env>> {
+    match ctx::installed().and_then(Ctx::current).and_then(Block::process) {
+        Some(process) => process.language::<L>(),
+        None => match ambient() {
+            Ok(process) => process.language::<L>(),
+            Err(error) => panic!("the default runtime could not be made: {error}"),
+        },
+    }
+}
+
+/// The runtime of the calling VP, or the default one if it exists.
+pub(crate) fn current_shared() -> Option<&'static Shared> {
+    match ctx::installed().and_then(Ctx::core) {
+        Some(core) => Some(core.shared()),
+        None => AMBIENT.get().and_then(|made| made.as_ref().ok()).map(|process| process.shared()),
+    }
+}
+
+static AMBIENT: OnceLock<Result<Arc<ProcessInner>, crate::RuntimeError>> = OnceLock::new();
+
+/// The process of what OS threads create by themselves: it never ends.
+pub(crate) fn ambient() -> Result<&'static ProcessInner, crate::RuntimeError> {
+    let made = AMBIENT.get_or_init(|| {
+        let runtime = crate::Runtime::global()?;
+        Ok(ProcessInner::new(runtime.shared(), None))
+    });
+    match made {
+        Ok(process) => Ok(process),
+        Err(error) => Err(error.clone()),
+    }
+}
+
+/// A panic in a VP that an OS thread made and nobody joins: std prints it by its hook and forgets it; so do we.
+pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
+    drop(payload);
+}
+
+/// Why a process gave no value.
+#[non_exhaustive]
+pub enum ProcessError {
+    /// Its seed, or a VP that nobody joined, panicked with this payload (the seed's comes first).
+    Panic(Box<dyn Any + Send>),
+    /// It was cancelled.
+    Cancelled,
+    /// It could go on no more; what waited for what is in the report.
+    Deadlock(Box<Report>),
+    /// A VP of it did not get a stack.
+    Failed(String),
+    /// Its seed could not be created.
+    Spawn(SpawnError),
+}
+
+impl fmt::Debug for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessError::Panic(payload) => f.debug_tuple("Panic").field(&payload_text(&**payload)).finish(),
+            ProcessError::Cancelled => f.write_str("Cancelled"),
+            ProcessError::Deadlock(report) => write!(f, "Deadlock(\n{report})"),
+            ProcessError::Failed(text) => f.debug_tuple("Failed").field(text).finish(),
+            ProcessError::Spawn(error) => f.debug_tuple("Spawn").field(error).finish(),
+        }
+    }
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProcessError::Panic(payload) => write!(f, "the process panicked: {}", payload_text(&**payload)),
+            ProcessError::Cancelled => f.write_str("the process was cancelled"),
+            ProcessError::Deadlock(report) => write!(f, "the process could go on no more:\n{report}"),
+            ProcessError::Failed(text) => f.write_str(text),
+            ProcessError::Spawn(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ProcessError {}
+
+/// A started process. Dropped without [`wait`](Process::wait), it runs on.
+#[must_use = "`wait` gives the process's result"]
+pub struct Process<T> {
+    inner: Arc<ProcessInner>,
+    result: Arc<Mutex<Option<Result<T, Box<dyn Any + Send>>>>>,
+}
+
+impl<T> fmt::Debug for Process<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.inner.id).finish_non_exhaustive()
+    }
+}
+
+impl<T> Process<T> {
+    /// Its number in its runtime.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// Whether its seed and all it created have ended.
+    pub fn has_ended(&self) -> bool {
+        self.inner.is_ended()
+    }
+
+    /// Cancels every VP of the process [design rule 13].
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build.
+    pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
+        cancel::check_possible()?;
+        cancel::cancel_process(&self.inner.shared, &self.inner);
+        Ok(())
+    }
+
+    /// Waits until the seed has returned and everything the process created has ended, and gives the seed's value.
+    ///
+    /// # Errors
+    ///
+    /// See [`ProcessError`].
+    pub fn wait(self) -> Result<T, ProcessError> {
+        self.stand();
+        self.take()
+    }
+
+    /// As [`wait`](Process::wait), at most for `time`.
+    ///
+    /// # Errors
+    ///
+    /// Gives the process back if it has not ended by then.
+    pub fn wait_timeout(self, time: Duration) -> Result<Result<T, ProcessError>, Process<T>> {
+        let deadline = Instant::now() + time;
+        let ended = attach::standing_in_wait(|| self.inner.env.request_until(AwaitEnd, Some(deadline)));
+        match ended {
+            Err(Ended::Deadline) => Err(self),
+            _ => Ok(self.take()),
+        }
+    }
+
+    fn stand(&self) {
+        // A binding wait ends by its answer.
+        let _ = attach::standing_in_wait(|| self.inner.env.request(AwaitEnd));
+    }
+
+    fn take(self) -> Result<T, ProcessError> {
+        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let trouble = self.inner.trouble(std::mem::take);
+        if let Some(report) = trouble.report {
+            return Err(ProcessError::Deadlock(Box::new(report)));
+        }
+        match (result, trouble.panic) {
+            (Some(Err(payload)), _) if !payload.is::<Cancelled>() => Err(ProcessError::Panic(payload)),
+            (_, Some(payload)) => Err(ProcessError::Panic(payload)),
+            (Some(Ok(value)), None) => match trouble.failure {
+                None => Ok(value),
+                Some(text) => Err(ProcessError::Failed(text)),
+            },
+            (Some(Err(_)), None) => Err(ProcessError::Cancelled),
+            (None, None) => Err(trouble.failure.map_or(ProcessError::Cancelled, ProcessError::Failed)),
+        }
+    }
+}
+
+/// Starts a process.
+///
+/// # Safety
+///
+/// - What `f` and `T` borrow outlives the process: the caller waits for it, or they are 'static.
+pub(crate) unsafe fn start<T, F>(
+    shared: &Arc<Shared>,
+    instance: Option<Arc<Instance>>,
+    f: F,
+) -> Result<Process<T>, ProcessError>
+where
+    T: Send,
+    F: FnOnce() -> T + Send,
+{
+    if let Some(instance) = &instance {
+        shared.add_instance(instance);
+    }
+    let inner = ProcessInner::new(shared, instance);
+    let result = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&result);
+    let seat = Seat(Arc::clone(&inner));
+    let body = move || {
+        let seat = seat;
+        let outcome = catch_unwind(AssertUnwindSafe(f));
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        drop(place);
+        drop(seat);
+    };
+    // SAFETY: the process lives until its VPs have ended: the registry holds it, and `Seat` does.
+    let process: &'static ProcessInner = unsafe { &*Arc::as_ptr(&inner) };
+    // SAFETY: duty of the caller.
+    let seed = unsafe { crate::vp::seed(process, body) };
+    match seed {
+        Ok(_) => Ok(Process { inner, result }),
+        Err(error) => {
+            inner.give_up();
+            Err(ProcessError::Spawn(error))
+        }
+    }
+}
+
+/// The seed's place in its process: dropped when the seed has returned, or never ran.
+struct Seat(Arc<ProcessInner>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,118 @@
+//! Reading the waits of timelines.
+//!
+//! A wait is read on its timeline's home core, by mail, while the timeline does not run; or by anybody when everything stands still.
+//! The waiting frame then cannot go on, so the environment it is queued in is alive, and is locked to be read.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::{Holder, Wait};
+use crate::runtime::core::Core;
+use crate::runtime::shared::Shared;
+use crate::runtime::{mail, watchdog};
+use crate::vp::VpName;
+use crate::vp::block::{Block, mode};
+use crate::vp::slab;
+
+/// How long a listing waits for a core that is busy.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// A wait, with what a graph of owners needs.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) block: &'static Block,
+    pub(crate) key: crate::kernel::wait::Key,
+    pub(crate) holder: Option<(&'static Block, bool)>,
+    pub(crate) wait: Wait,
+}
+
+/// Reads the wait of `block`.
+///
+/// # Safety
+///
+/// - `block` does not run, and cannot start to while this reads: the caller is its home core's controller, or everything stands still.
+pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
+    if block.birth() % 2 == 0 || (!block.is_thread() && !block.is_started()) {
+        return None;
+    }
+    let (info, sent_from) = block.reason()?;
+    // SAFETY: it has started.
+    let node = unsafe { block.node() };
+    let key = node.key.get()?;
+    if block.wait.is_over_hint(key) {
+        return None;
+    }
+    let mut wait = Wait {
+        vp: VpName::of(block),
+        request: (info.request)(),
+        environment: (info.environment)(),
+        sent_from,
+        made_at: None,
+        object: None,
+        holder: None,
+        since: Duration::from_millis(u64::from(
+            watchdog::coarse_ms().saturating_sub(block.since.load(Ordering::Relaxed)),
+        )),
+        timed: block.mode.get() & mode::TIMED != 0,
+        binding: block.mode.get() & mode::ABANDONABLE == 0,
+    };
+    let mut holder = None;
+    if let Some(cell) = node.cell() {
+        // SAFETY: the waiting frame borrows the cell and does not go on (duty of the caller).
+        let head = unsafe { &*cell };
+        let version = head.lock();
+        if node.cell() == Some(cell) {
+            wait.made_at = Some(head.place);
+            // SAFETY: the lock is held; the reference ends here.
+            wait.object = unsafe { &*head.cold.get() }.as_ref().and_then(|cold| cold.name.clone());
+            if let Some(by) = head.holder.first() {
+                let ended = !by.is_thread() && !by.is_started();
+                holder = Some((by, ended));
+                wait.holder = Some(Holder {
+                    vp: VpName::of(by),
+                    taken_at: head.holder.place(),
+                    ended,
+                    others: head.holder.more(),
+                });
+            }
+        }
+        head.unlock(version);
+    }
+    Some(Found { block, key, holder, wait })
+}
+
+/// The waits of the timelines of `core`, whose controller this is.
+fn of_core(core: &'static Core) -> Vec<Found> {
+    slab::all()
+        .into_iter()
+        .flatten()
+        .filter(|block| block.home().is_some_and(|home| std::ptr::eq(home, core)))
+        // SAFETY: this is the block's home core's controller, so the VP does not run.
+        .filter_map(|block| unsafe { read(block) })
+        .collect()
+}
+
+/// The waits of all timelines of a runtime, as far as its cores answer in time. Not on a controller.
+pub(crate) fn of_runtime(shared: &Shared) -> Vec<Found> {
+    let (send, receive) = mpsc::channel();
+    for core in &shared.cores {
+        let send = send.clone();
+        mail::post(
+            core,
+            Box::new(move |core| {
+                // Nobody listens any more: it came too late.
+                let _ = send.send(of_core(core));
+            }),
+        );
+    }
+    drop(send);
+    let mut all = Vec::new();
+    for _ in &shared.cores {
+        match receive.recv_timeout(PATIENCE) {
+            Ok(found) => all.extend(found),
+            Err(_) => break,
+        }
+    }
+    all
+}

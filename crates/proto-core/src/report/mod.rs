@@ -1,0 +1,129 @@
+//! Reports: what waits for what, since when, and who holds it [design rule 10].
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `list` | reading the waits of timelines |
+//! | `verdict` | when a report is certain, and what follows |
+
+pub(crate) mod list;
+pub(crate) mod verdict;
+
+use std::fmt;
+use std::panic::Location;
+use std::time::Duration;
+
+use crate::vp::VpName;
+
+/// One timeline's wait.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Wait {
+    /// Who waits.
+    pub vp: VpName,
+    /// The request it waits for, by its type: the construct.
+    pub request: &'static str,
+    /// The environment it waits in, by its type.
+    pub environment: &'static str,
+    /// Where the request was sent from.
+    pub sent_from: &'static Location<'static>,
+    /// Where the object was made, if it waits in one's queue.
+    pub made_at: Option<&'static Location<'static>>,
+    /// The object's name: who queued there first, and which of its requests that was.
+    pub object: Option<(VpName, u64)>,
+    /// Who holds the object, if somebody does and its language says so.
+    pub holder: Option<Holder>,
+    /// How long it has waited, to about 10 ms.
+    pub since: Duration,
+    /// It has a deadline, and so ends by itself.
+    pub timed: bool,
+    /// A cancel does not end it.
+    pub binding: bool,
+}
+
+/// Who holds an object.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Holder {
+    /// Its name.
+    pub vp: VpName,
+    /// Where it took the object.
+    pub taken_at: Option<&'static Location<'static>>,
+    /// It has ended without giving the object back.
+    pub ended: bool,
+    /// How many hold it besides.
+    pub others: u32,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} waits in {} of {} at {}", self.vp, short(self.request), short(self.environment), self.sent_from)?;
+        if let Some(made_at) = self.made_at {
+            write!(f, ", on the object made at {made_at}")?;
+        }
+        if let Some((by, number)) = &self.object {
+            write!(f, " (object {number} of {by})")?;
+        }
+        if let Some(holder) = &self.holder {
+            write!(f, ", held by {}", holder.vp)?;
+            if holder.ended {
+                f.write_str(", which has ended")?;
+            }
+            if holder.others > 0 {
+                write!(f, " and {} more", holder.others)?;
+            }
+            if let Some(taken_at) = holder.taken_at {
+                write!(f, " since {taken_at}")?;
+            }
+        }
+        if self.timed {
+            f.write_str(", with a deadline")?;
+        }
+        Ok(())
+    }
+}
+
+/// A type's name without the paths of its modules.
+fn short(name: &str) -> &str {
+    let end = name.find('<').unwrap_or(name.len());
+    name[..end].rfind("::").map_or(name, |at| &name[at + 2..])
+}
+
+/// What was found out about waits that end by nobody.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Report {
+    /// Why nothing goes on.
+    pub finding: Finding,
+    /// The waits concerned. For a cycle those come first that form it, in its order.
+    pub waits: Vec<Wait>,
+}
+
+/// Why nothing goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// Each of the first `length` waits is for an object that the next one's timeline holds, and the last one's for the first's.
+    Cycle {
+        /// How many.
+        length: usize,
+    },
+    /// The first wait is for an object whose holder has ended.
+    HolderEnded,
+    /// Everything waits, and nobody is left who could end a wait.
+    AllWait,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.finding {
+            Finding::Cycle { length } => writeln!(f, "deadlock: a cycle of {length} that wait for each other")?,
+            Finding::HolderEnded => writeln!(f, "deadlock: an object's holder has ended without giving it back")?,
+            Finding::AllWait => writeln!(f, "deadlock: everything waits, and nobody is left to end a wait")?,
+        }
+        for (index, wait) in self.waits.iter().enumerate() {
+            let mark = matches!(self.finding, Finding::Cycle { length } if index < length);
+            writeln!(f, "  {} {wait}", if mark { "*" } else { "-" })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Verdicts: when it is certain that waits end by nobody, and what follows [design rule 10].
+//!
+//! # Everything waits
+//!
+//! Asked by the core that falls asleep last. Certain if nobody is outside (`runtime::activity`), no core of any runtime is awake, has mail, or
+//! has a deadline. The cores are looked at twice, with their counts of switches: a core that was woken and slept again in between has
+//! counted. The asking core has announced its sleep before it looks (`kernel::sleep`, S1 to S3), so of two that fall asleep at once
+//! one sees the other asleep. Once it is certain nobody can wake anybody, so everything may be read without further ado.
+//!
+//! # A cycle, or a holder that ended, while others run
+//!
+//! The watchdog collects the waits of all cores every half second. Each edge of a cycle is stable: its timeline stands still until the next
+//! one gives its object back, which stands still as well. So if two collections show the same waits (by key), they hold.
+//!
+//! # What follows
+//!
+//! The processes concerned are doomed: the report is kept for `wait()`, every abandonable wait of theirs is ended as Cancelled before the first
+//! frame unwinds, later ones answer Cancelled. If then only binding waits are left, `wait()` returns, and those stacks stay.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::list::{self, Found};
+use super::{Finding, Report};
+use crate::env::wait;
+use crate::kernel::wait::{Interrupt, Key};
+use crate::process::ProcessInner;
+use crate::runtime::shared::Shared;
+use crate::runtime::{activity, controller, mail};
+use crate::vp::block::{Block, mode};
+use crate::vp::slab;
+
+/// All runtimes of the program.
+static RUNTIMES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+pub(crate) fn register(shared: &Arc<Shared>) {
+    let mut runtimes = RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    runtimes.retain(|other| other.strong_count() > 0);
+    runtimes.push(Arc::downgrade(shared));
+}
+
+fn runtimes() -> Vec<Arc<Shared>> {
+    RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+}
+
+/// The last OS thread, handle or blocking call that could have made progress is gone: the sleeping cores have to look again.
+pub(crate) fn last_outsider_left() {
+    for shared in runtimes() {
+        if has_processes(&shared) {
+            mail::post(&shared.cores[0], Box::new(|_| ()));
+        }
+    }
+}
+
+fn has_processes(shared: &Shared) -> bool {
+    shared.processes.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|process| !process.is_ended())
+}
+
+/// Whether the controllers of a runtime that is stopping may end: nothing is left that could still unwind.
+pub(crate) fn may_end(shared: &Shared) -> bool {
+    !has_processes(shared) || shared.gave_up.load(Ordering::Acquire)
+}
+
+/// All cores asleep, without mail and deadlines? Gives a number that changes if one of them was awake since.
+fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
+    let mut sum = 0u64;
+    for shared in runtimes {
+        for core in &shared.cores {
+            let alive = *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) > 0;
+            if alive
+                && (!shared.sleep.is_asleep_hint(core.index)
+                    || !core.inbox.is_empty_hint()
+                    || core.ctx.attention() & crate::ctx::attention::MAIL != 0
+                    || core.next_deadline.load(Ordering::Acquire) != u64::MAX)
+            {
+                return None;
+            }
+            sum = sum.wrapping_add(core.switches.load(Ordering::Acquire));
+        }
+    }
+    Some(sum)
+}
+
+/// A core of `shared` has announced its sleep and found nothing.
+pub(crate) fn core_falls_asleep(shared: &Shared) {
+    static JUDGING: Mutex<()> = Mutex::new(());
+    if activity::anybody() || !has_processes(shared) {
+        return;
+    }
+    let runtimes = runtimes();
+    let Some(before) = quiet(&runtimes) else { return };
+    let Ok(_judging) = JUDGING.try_lock() else { return };
+    std::sync::atomic::fence(Ordering::SeqCst);
+    if quiet(&runtimes) != Some(before) || activity::anybody() {
+        return;
+    }
+    for shared in &runtimes {
+        judge(shared);
+    }
+}
+
+/// Everything stands still: ends what can be ended.
+#[cold]
+fn judge(shared: &Arc<Shared>) {
+    let processes: Vec<Arc<ProcessInner>> = shared.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for process in processes {
+        if process.is_ended() {
+            continue;
+        }
+        let found: Vec<Found> = slab::all()
+            .into_iter()
+            .flatten()
+            .filter(|block| block.birth() % 2 == 1 && !block.is_thread())
+            .filter(|block| block.process().is_some_and(|of| std::ptr::eq(of, Arc::as_ptr(&process))))
+            // SAFETY: everything stands still.
+            .filter_map(|block| unsafe { list::read(block) })
+            .collect();
+        if found.is_empty() || found.iter().any(|found| found.wait.timed) {
+            continue;
+        }
+        if process.is_doomed() {
+            // Only binding waits are left: those frames never go on.
+            controller::as_timeline(|| process.give_up());
+        } else {
+            doom(&process, found);
+        }
+    }
+}
+
+/// Ends the abandonable waits of `process`.
+fn doom(process: &Arc<ProcessInner>, found: Vec<Found>) {
+    let waits: Vec<(&'static Block, Key)> = found.iter().map(|found| (found.block, found.key)).collect();
+    process.note_report(report(found));
+    process.mark_doomed();
+    process.mark_cancelled();
+    let mut ready = Vec::new();
+    for (block, key) in waits {
+        if block.mode.get() & mode::ABANDONABLE != 0 && wait::interrupt_quietly(block, key, Interrupt::Cancel) {
+            block.cancel_for.store(block.birth(), Ordering::Relaxed);
+            ready.push(block);
+        }
+    }
+    if ready.is_empty() {
+        return controller::as_timeline(|| process.give_up());
+    }
+    for block in ready {
+        if let Some(home) = block.home() {
+            controller::deliver(home, block);
+        }
+    }
+}
+
+/// Orders what was found for people.
+fn report(found: Vec<Found>) -> Report {
+    let (finding, order) = if let Some(cycle) = cycle(&found) {
+        (Finding::Cycle { length: cycle.len() }, cycle)
+    } else if let Some(first) = found.iter().position(|found| found.holder.is_some_and(|(_, ended)| ended)) {
+        (Finding::HolderEnded, vec![first])
+    } else {
+        (Finding::AllWait, Vec::new())
+    };
+    let mut waits: Vec<_> = order.iter().map(|&index| found[index].wait.clone()).collect();
+    let rest = found.iter().enumerate().filter(|(index, _)| !order.contains(index));
+    waits.extend(rest.map(|(_, found)| found.wait.clone()));
+    Report { finding, waits }
+}
+
+/// A cycle of owners, by index, if there is one.
+fn cycle(found: &[Found]) -> Option<Vec<usize>> {
+    let of: HashMap<*const Block, usize> =
+        found.iter().enumerate().map(|(index, found)| (std::ptr::from_ref(found.block), index)).collect();
+    let next = |index: usize| {
+        let (holder, ended) = found[index].holder?;
+        if ended { None } else { of.get(&std::ptr::from_ref(holder)).copied() }
+    };
+    // A number for each walk: a walk that meets its own number has closed a cycle.
+    let mut walk_of = vec![usize::MAX; found.len()];
+    for start in 0..found.len() {
+        let mut here = start;
+        while walk_of[here] == usize::MAX {
+            walk_of[here] = start;
+            match next(here) {
+                Some(then) => here = then,
+                None => break,
+            }
+        }
+        if walk_of[here] == start && next(here).is_some() {
+            let mut cycle = vec![here];
+            let mut at = next(here)?;
+            while at != here {
+                cycle.push(at);
+                at = next(at)?;
+            }
+            return Some(cycle);
+        }
+    }
+    None
+}
+
+/// What the listing of a runtime says that nobody can be sure of.
+pub(crate) fn suspicion(shared: &Shared) -> Option<Report> {
+    let found = list::of_runtime(shared);
+    let report = report(found);
+    (report.finding != Finding::AllWait).then_some(report)
+}
+
+/// How often the watchdog looks for cycles among the waits of busy cores.
+const EVERY_MS: u32 = 500;
+
+/// Looks for a cycle, or a holder that ended, while other timelines run. On the watchdog's thread.
+pub(crate) fn look_for_cycles(shared: &Arc<Shared>) {
+    let now = crate::runtime::watchdog::coarse_ms();
+    let last = shared.last_look.load(Ordering::Relaxed);
+    if now.wrapping_sub(last) < EVERY_MS || activity::anybody() || !has_processes(shared) {
+        return;
+    }
+    shared.last_look.store(now, Ordering::Relaxed);
+    let first = stuck(shared);
+    if first.is_empty() {
+        return;
+    }
+    let again = stuck(shared);
+    let holds = |found: &&Found| again.iter().any(|other| std::ptr::eq(other.block, found.block) && other.key == found.key);
+    if !first.iter().all(|found| holds(&found)) || activity::anybody() {
+        return;
+    }
+    let concerned = first.iter().filter_map(|found| found.block.process()).map(ProcessInner::handle);
+    let mut processes: Vec<Arc<ProcessInner>> = Vec::new();
+    for process in concerned {
+        if !processes.iter().any(|other| Arc::ptr_eq(other, &process)) {
+            processes.push(process);
+        }
+    }
+    for process in processes {
+        if !process.is_doomed() && !process.is_ended() {
+            process.note_report(report(first.clone()));
+            process.mark_doomed();
+            crate::vp::cancel::cancel_process(shared, &process);
+        }
+    }
+}
+
+/// The waits that are part of a cycle, or wait for a holder that ended; none of them timed.
+fn stuck(shared: &Shared) -> Vec<Found> {
+    let found = list::of_runtime(shared);
+    let mut stuck: Vec<Found> = Vec::new();
+    if let Some(cycle) = cycle(&found) {
+        stuck.extend(cycle.into_iter().map(|index| found[index].clone()));
+    }
+    stuck.extend(found.into_iter().filter(|found| found.holder.is_some_and(|(_, ended)| ended)));
+    if stuck.iter().any(|found| found.wait.timed) { Vec::new() } else { stuck }
+}

@@ -1,0 +1,539 @@
+//! The controller of a core: its loop, switching to VPs and back, and making timelines ready.
+//!
+//! ```text
+//!   inbox, newborn, local ──► assigner.ready      (attention: mail, deadlines)
+//!                             assigner.assign ──► resume the VP ──► outcome: waiting | yielded | ended
+//!                             nothing ──► idle: search ~20 µs, then sleep
+//! ```
+//!
+//! # Who calls what
+//!
+//! `run` is a controller's thread. `switch_away`, `yield_now`, `arm_deadline`, `disarm_deadline` are called by the VP that runs here.
+//! `make_ready`, `wake`, `recheck` by anybody. `orphan` by a `Work` that is dropped, wherever that is.
+//!
+//! # The dangerous race
+//!
+//! A timeline is made ready by another core while it is still on its way to its controller. It stays in the inbox until this
+//! loop comes by, and this loop comes by only after the timeline has switched away; so nothing is resumed twice and no stack runs on two
+//! cores. A wake-up of a core that is just falling asleep is `kernel::sleep`'s.
+
+use std::mem::offset_of;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use proto_arch::fiber::Fiber;
+
+use super::core::{Core, Owner};
+use super::shared::Shared;
+use super::{idle, mail};
+use crate::assign::instance::Instance;
+use crate::assign::{Cores, Why, Work};
+use crate::ctx::{self, Ctx, Outcome, attention};
+use crate::env::wait;
+use crate::hooks;
+use crate::task;
+use crate::kernel::inbox::{Link, Pushed};
+use crate::kernel::wait::Interrupt;
+use crate::vp::block::{Block, flag, mode};
+use crate::vp::extra;
+
+/// The loop of a controller. Returns when its runtime stops and nothing is left to run here.
+pub(crate) fn run(core: &'static Core) {
+    loop {
+        take_in(core);
+        if core.ctx.attention() & (attention::MAIL | attention::TIMER | attention::TICK) != 0 {
+            attend(core);
+        }
+        match pick(core) {
+            Some(work) => run_work(core, work),
+            None => {
+                if !idle::idle(core) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Gives what has become ready to its assigners.
+#[inline]
+fn take_in(core: &'static Core) {
+    // ORDERING: Acquire pairs with the Release in `Shared::add_instance`.
+    let version = core.shared().instances_version.load(Ordering::Acquire);
+    // SAFETY: the controller; the closure only looks.
+    if unsafe { core.owner(|owner| owner.instances_version != version) } {
+        refresh_instances(core, version);
+    }
+    while let Some(block) =
+        // SAFETY: the controller; the closure only pops.
+        unsafe { core.owner(|owner| owner.local.pop_front()) }
+    {
+        ready(core, block, Why::Resumed);
+    }
+    if !core.inbox.is_empty_hint() {
+        for link in core.inbox.take() {
+            let block = block_of(link);
+            let why = if block.is_started() { Why::Resumed } else { Why::Born };
+            ready(core, block, why);
+        }
+    }
+    if !core.newborn.is_empty() {
+        take_newborn(core);
+    }
+}
+
+fn take_newborn(core: &'static Core) {
+    // SAFETY: the controller; `take_all` neither switches nor comes back here.
+    let mut moved = unsafe {
+        core.owner(|owner| {
+            core.newborn.take_all(&mut owner.moved);
+            std::mem::take(&mut owner.moved)
+        })
+    };
+    for work in moved.drain(..) {
+        let block = work.into_block();
+        match place(core, block) {
+            None => ready(core, block, Why::Born),
+            Some(home) => {
+                block.set_home(home);
+                block.set(flag::PLACED);
+                deliver(home, block);
+            }
+        }
+    }
+    // SAFETY: as above. Keeps the buffer.
+    unsafe { core.owner(|owner| owner.moved = moved) };
+}
+
+/// Another core that the assigner wants new work to start on.
+#[inline]
+fn place(core: &'static Core, block: &'static Block) -> Option<&'static Core> {
+    let instance = instance_of(core, block);
+    let place = instance.place(&view(core, instance, None))?;
+    core.shared().core_at(place).filter(|home| !std::ptr::eq(*home, core))
+}
+
+#[cold]
+fn refresh_instances(core: &'static Core, version: u64) {
+    let fresh: Vec<Arc<Instance>> =
+        core.shared().instances.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    // SAFETY: the controller; the closure only swaps.
+    let old = unsafe {
+        core.owner(|owner| {
+            owner.instances_version = version;
+            owner.turn = 0;
+            std::mem::replace(&mut owner.instances, fresh)
+        })
+    };
+    drop(old);
+}
+
+/// The view of the cores that is given to an assigner.
+#[inline]
+pub(crate) fn view<'a>(core: &'a Core, instance: &'a Instance, aged: Option<&'a [u64]>) -> Cores<'a> {
+    let shared = core.shared();
+    Cores { index: core.index, instance, topology: &shared.topology, places: &shared.places, aged }
+}
+
+/// Gives `block` to its assigner.
+#[inline]
+fn ready(core: &'static Core, block: &'static Block, why: Why) {
+    let instance = instance_of(core, block);
+    if core.ctx.attention() & attention::HOOKS != 0 {
+        hooks::ready(core, block, why);
+    }
+    instance.ready(&view(core, instance, None), Work::new(block), why);
+}
+
+#[inline]
+fn instance_of(core: &'static Core, block: &'static Block) -> &'static Instance {
+    // SAFETY: a block's instance outlives it: it is the runtime's, or its process's.
+    match unsafe { block.instance.get().as_ref() } {
+        Some(instance) => instance,
+        None => &core.shared().default_instance,
+    }
+}
+
+/// Asks the languages in turn for work: each that has some is served at least once in as many assignments as there are
+/// languages.
+#[inline]
+fn pick(core: &'static Core) -> Option<Work> {
+    // SAFETY: the controller; the closure only looks.
+    let (found, turn, count) =
+        unsafe { core.owner(|owner| (owner.found.take(), owner.turn, owner.instances.len())) };
+    if found.is_some() {
+        return found;
+    }
+    for step in 0..=count {
+        let index = (turn + step) % (count + 1);
+        let work = if index == count {
+            // SAFETY: the controller; the closure only pops.
+            unsafe { core.owner(|owner| owner.orphans.pop_front()) }.map(Work::new)
+        } else {
+            // SAFETY: the controller; the pointer stays good because only the controller changes `instances`, and not while it asks.
+            let instance: *const Instance = unsafe { core.owner(|owner| Arc::as_ptr(&owner.instances[index])) };
+            // SAFETY: as just said.
+            let instance = unsafe { &*instance };
+            instance.assign(&view(core, instance, None))
+        };
+        if work.is_some() {
+            // SAFETY: the controller; the closure only writes.
+            unsafe { core.owner(|owner| owner.turn = if index >= count { 0 } else { index + 1 }) };
+            return work;
+        }
+    }
+    set_crowded(core, false);
+    None
+}
+
+/// Notes for the watchdog whether other work of this core is ready while a VP runs.
+#[inline]
+pub(crate) fn set_crowded(core: &Core, crowded: bool) {
+    // ORDERING: Relaxed: a hint; the watchdog that falls asleep pays for the missing fence (`kernel::sleep`).
+    if core.crowded.load(Ordering::Relaxed) != crowded {
+        core.crowded.store(crowded, Ordering::Relaxed);
+        if crowded {
+            core.shared().watchdog.poke();
+        }
+    }
+}
+
+/// Runs `work` until it waits, yields or ends.
+#[inline]
+fn run_work(core: &'static Core, work: Work) {
+    let block = work.into_block();
+    if block.is_started() {
+        if !block.home().is_some_and(|home| std::ptr::eq(home, core)) {
+            if !block.has(flag::MIGRATABLE) {
+                return send_home(core, block);
+            }
+            block.set_home(core);
+        }
+    } else if !start(core, block) {
+        return;
+    }
+    if core.ctx.attention() & attention::HOOKS != 0 {
+        hooks::assigned(core, block);
+    }
+    if block.is_cancelled() {
+        core.ctx.raise(attention::CANCEL);
+    }
+    core.ctx.set_current(Some(block));
+    // ORDERING: Relaxed: a counter of this core's own, read by the watchdog as a hint.
+    core.switches.store(core.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    // SAFETY: the VP's fiber is suspended (or new) and belongs to this core.
+    unsafe { Fiber::resume(block.fiber.get()) };
+    core.ctx.set_current(None);
+    match core.ctx.outcome.replace(Outcome::Waiting) {
+        Outcome::Waiting => {}
+        Outcome::Yielded => ready(core, block, Why::Yielded),
+        Outcome::Ended => recycle(core, block),
+    }
+}
+
+/// An assigner gave a started VP to the wrong core.
+#[cold]
+fn send_home(core: &'static Core, block: &'static Block) {
+    let home = block.home().expect("a started VP has a home");
+    make_ready(&core.ctx, home, block);
+}
+
+/// Gives an unstarted VP a stack. `false` if it cannot run here.
+#[inline]
+fn start(core: &'static Core, block: &'static Block) -> bool {
+    if block.has(flag::PLACED) {
+        if let Some(home) = block.home() {
+            if !std::ptr::eq(home, core) {
+                make_ready(&core.ctx, home, block);
+                return false;
+            }
+        }
+    }
+    block.set_home(core);
+    // SAFETY: the controller; `take` neither switches nor comes back here.
+    match unsafe { core.owner(|owner| owner.fibers.take(block.stack_class.get(), core)) } {
+        Ok(fiber) => {
+            // SAFETY: a fiber out of the pool is this core's own.
+            unsafe { fiber.as_ref() }.stack().set_owner(std::ptr::from_ref(block).cast());
+            block.fiber.set(fiber.as_ptr());
+            true
+        }
+        Err(error) => {
+            no_stack(core, block, error);
+            false
+        }
+    }
+}
+
+/// No stack is to be had. The VP waits until one is given back; if this core has none out that could come back, it ends with the error.
+#[cold]
+fn no_stack(core: &'static Core, block: &'static Block, error: String) {
+    crate::vp::end::never_started(core, block, error);
+    recycle_block(core, block);
+}
+
+/// The VP has ended: its fiber and its block are free.
+#[inline]
+fn recycle(core: &'static Core, block: &'static Block) {
+    let raw = block.fiber.replace(std::ptr::null());
+    let fiber = NonNull::new(raw.cast_mut()).expect("a VP that has ended had a fiber");
+    let class = block.stack_class.get();
+    // SAFETY: the controller; `give` neither switches nor comes back here.
+    if let Some(surplus) = unsafe { core.owner(|owner| owner.fibers.give(class, fiber)) } {
+        end_fiber(core, class, surplus);
+    }
+    recycle_block(core, block);
+}
+
+fn recycle_block(core: &'static Core, block: &'static Block) {
+    // ORDERING: Relaxed: this core's own writes; see `holders::count` for the rare other writer.
+    if block.held.load(Ordering::Relaxed) != 0 {
+        // It holds something for ever: its block stays its own, so that reports can name it.
+        return;
+    }
+    block.bury();
+    // SAFETY: the controller; `give` takes a lock, but neither switches nor comes back here.
+    unsafe {
+        core.owner(|owner| {
+            owner.blocks.push(block);
+            if owner.blocks.len() > 4 * crate::vp::slab::BATCH {
+                crate::vp::slab::give(&mut owner.blocks, crate::vp::slab::BATCH);
+            }
+        });
+    }
+}
+
+/// Has a fiber's function return, and gives its stack back.
+#[cold]
+pub(crate) fn end_fiber(core: &'static Core, class: u8, fiber: NonNull<Fiber>) {
+    debug_assert!(core.ctx.current().is_none(), "a fiber is ended by the controller");
+    // SAFETY: the fiber is suspended between two VPs; with no current VP its function returns.
+    unsafe { Fiber::resume(fiber.as_ptr()) };
+    // SAFETY: it came out of a box that was leaked (`Fibers::make`), and nobody else has it.
+    let fiber = unsafe { Box::from_raw(fiber.as_ptr()) };
+    let stack = fiber.into_stack();
+    // SAFETY: the controller; the closure only clones an `Arc`.
+    if let Some(arena) = unsafe { core.owner(|owner| owner.fibers.arena(class).cloned()) } {
+        arena.give(stack);
+    }
+}
+
+/// The running VP leaves the core until it is made ready.
+#[inline]
+pub(crate) fn switch_away(ctx: &'static Ctx, block: &'static Block) {
+    task::detach(ctx);
+    ctx.outcome.set(Outcome::Waiting);
+    // SAFETY: `block` runs here, on its fiber.
+    unsafe { Fiber::suspend(block.fiber.get()) };
+}
+
+/// The running VP goes through controller and assigner.
+#[inline]
+pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
+    task::detach(ctx);
+    ctx.outcome.set(Outcome::Yielded);
+    // SAFETY: `block` runs here, on its fiber.
+    unsafe { Fiber::suspend(block.fiber.get()) };
+}
+
+/// The block whose inbox link this is.
+fn block_of(link: NonNull<Link>) -> &'static Block {
+    // SAFETY: every link that is pushed into an inbox is a block's, and blocks are never freed.
+    unsafe { &*link.as_ptr().byte_sub(offset_of!(Block, link)).cast::<Block>() }
+}
+
+/// Makes a timeline ready whose wait is over, or sends an unstarted VP, on its home core.
+#[inline]
+pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static Block) {
+    if std::ptr::eq(ctx, &home.ctx) {
+        // SAFETY: this code runs on that core; the closure only pushes.
+        unsafe { home.owner(|owner| owner.local.push_back(block)) };
+        set_crowded(home, true);
+    } else {
+        deliver(home, block);
+    }
+}
+
+/// Puts a timeline into another core's inbox.
+#[inline]
+pub(crate) fn deliver(home: &'static Core, block: &'static Block) {
+    // SAFETY: blocks live for ever, and a timeline is made ready once at a time, so it is in no inbox now.
+    if unsafe { home.inbox.push(NonNull::from(&block.link)) } == Pushed::First {
+        // ORDERING: Relaxed: a hint for the watchdog.
+        if !home.crowded.load(Ordering::Relaxed) {
+            home.crowded.store(true, Ordering::Relaxed);
+            home.shared().watchdog.poke();
+        }
+        wake(home);
+    }
+}
+
+/// Wakes a core that sleeps, or is just falling asleep. After the write that it is to see.
+#[inline]
+pub(crate) fn wake(core: &Core) {
+    let shared = core.shared();
+    shared.sleep.notify(core.index, shared);
+}
+
+/// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again.
+#[cold]
+pub(crate) fn recheck(ctx: &'static Ctx, block: &'static Block) {
+    let birth = block.birth();
+    match block.home() {
+        Some(home) => mail::post(home, Box::new(move |core| look_again(core, block, birth))),
+        None => super::attach::unpark(block),
+    }
+    let _ = ctx;
+}
+
+/// Carries out what may have been noted for the wait of `block`. On its home core.
+fn look_again(core: &'static Core, block: &'static Block, birth: u64) {
+    if block.birth() != birth || !block.is_started() {
+        return;
+    }
+    // SAFETY: it has started.
+    let Some(key) = unsafe { block.node() }.key.get() else { return };
+    if block.mode.get() & mode::TIMED != 0 && extra::deadline(block).is_none() {
+        wait::interrupt(&core.ctx, block, key, Interrupt::Deadline);
+    }
+    if block.is_cancelled() && block.mode.get() & mode::ABANDONABLE != 0 {
+        wait::interrupt(&core.ctx, block, key, Interrupt::Cancel);
+    }
+}
+
+/// Work that an assigner dropped: this core runs it itself.
+#[cold]
+pub(crate) fn orphan(block: &'static Block) {
+    match ctx::installed().and_then(Ctx::core) {
+        // SAFETY: this code runs on that core, in a drop: nothing holds the owner's part across calls of foreign code.
+        Some(core) => unsafe { core.owner(|owner| owner.orphans.push_back(block)) },
+        None => {
+            if let Some(home) = block.home() {
+                deliver(home, block);
+            }
+        }
+    }
+}
+
+/// Work came from another core: for hooks.
+pub(crate) fn note_stolen(core: &'static Core, block: &'static Block, why: Why) {
+    if core.ctx.attention() & attention::HOOKS != 0 {
+        hooks::ready(core, block, why);
+    }
+}
+
+/// The running VP's wait shall end at `deadline`.
+pub(crate) fn arm_deadline(ctx: &'static Ctx, block: &'static Block, deadline: Instant) {
+    let Some(core) = ctx.core() else { return };
+    // SAFETY: it has started.
+    let Some(key) = unsafe { block.node() }.key.get() else { return };
+    block.mode.set(block.mode.get() | mode::TIMED);
+    // SAFETY: this code runs on `core`; the closure only changes the timers.
+    let (entry, first) = unsafe {
+        core.owner(|owner| {
+            owner.timer_number += 1;
+            let entry = (deadline, owner.timer_number);
+            owner.timers.insert(entry, (block, key));
+            (entry, owner.timers.first_key_value().map(|(at, _)| *at) == Some(entry))
+        })
+    };
+    extra::set_deadline(block, Some(entry));
+    if first {
+        core.publish_deadline(Some(deadline));
+        core.shared().watchdog.poke();
+    }
+}
+
+/// The timed wait of the running VP is over.
+pub(crate) fn disarm_deadline(ctx: &'static Ctx, block: &'static Block) {
+    let Some(core) = ctx.core() else { return };
+    let Some(entry) = extra::deadline(block) else { return };
+    extra::set_deadline(block, None);
+    // SAFETY: this code runs on `core`; the closure only changes the timers.
+    unsafe { core.owner(|owner| owner.timers.remove(&entry)) };
+    timers_changed(core);
+}
+
+fn timers_changed(core: &'static Core) {
+    // SAFETY: this code runs on `core`; the closure only looks.
+    let earliest = unsafe { core.owner(|owner: &mut Owner| owner.timers.first_key_value().map(|((at, _), _)| *at)) };
+    core.publish_deadline(earliest);
+}
+
+/// Ends the waits whose deadline has passed. On the controller.
+pub(crate) fn expire(core: &'static Core) {
+    core.ctx.lower(attention::TIMER);
+    let now = Instant::now();
+    let mut any = false;
+    loop {
+        // SAFETY: the controller; the closure only changes the timers.
+        let due = unsafe {
+            core.owner(|owner| {
+                let entry = owner.timers.first_entry()?;
+                (entry.key().0 <= now).then(|| entry.remove())
+            })
+        };
+        let Some((block, key)) = due else { break };
+        any = true;
+        extra::set_deadline(block, None);
+        wait::interrupt(&core.ctx, block, key, Interrupt::Deadline);
+    }
+    if any {
+        timers_changed(core);
+    }
+}
+
+#[cold]
+fn attend(core: &'static Core) {
+    core.ctx.lower(attention::TICK);
+    if core.ctx.attention() & attention::MAIL != 0 {
+        mail::serve(core);
+    }
+    if core.ctx.attention() & attention::TIMER != 0 {
+        expire(core);
+    }
+    take_in(core);
+}
+
+/// Runs `f`, which makes release requests only, on the controller's own stack, as a timeline of its own.
+pub(crate) fn as_timeline(f: impl FnOnce()) {
+    let ctx = ctx::get();
+    if ctx.current().is_some() {
+        return f();
+    }
+    let block = crate::vp::slab::take_one();
+    block.bear();
+    crate::vp::prepare_thread(block);
+    ctx.set_current(Some(block));
+    f();
+    ctx.set_current(None);
+    extra::clear(block);
+    block.bury();
+    crate::vp::slab::give(&mut vec![block], 0);
+}
+
+/// The thread of a controller.
+pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
+    // SAFETY: `shared` is held until the end of this function, and nothing of this core runs after it.
+    let core: &'static Core = unsafe { &*(&raw const shared.cores[index]) };
+    if let Some(cpu) = pin {
+        if let Err(error) = proto_arch::pin::pin_current_thread(cpu) {
+            eprintln!("proto-runtime: core {index} is not pinned: {error}");
+        }
+    }
+    // SAFETY: the core outlives this thread's use of it (above).
+    unsafe { ctx::install(&raw const core.ctx) };
+    run(core);
+    idle::wind_up(core);
+    // SAFETY: removes the pointer before the core may go.
+    unsafe { ctx::install(std::ptr::null()) };
+    let mut alive = shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *alive -= 1;
+    if *alive == 0 {
+        shared.all_ended.notify_all();
+        drop(alive);
+        shared.watchdog.wake();
+    }
+}

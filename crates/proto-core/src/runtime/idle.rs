@@ -1,0 +1,229 @@
+//! What a controller does that has found nothing to run: search for about 20 µs, then sleep [design rules 5 and 8].
+//!
+//! ```text
+//!   search: inbox · mail · latent tasks of others (asked for, taken cheaply) · after ~20 µs: pools, newborn work, latent tasks the hard way
+//!   sleep:  `kernel::sleep`; the last look includes work that is too young to be taken: then search again
+//! ```
+//!
+//! Unstarted work is left to its home core for its first ~20 µs: a core that starts its own work sooner keeps timelines together that
+//! talk to each other, and a started VP stays where it is for good.
+//!
+//! The last core that falls asleep, with nobody else awake who could do anything, asks for the verdict (`report::verdict`).
+
+use std::time::{Duration, Instant};
+
+use super::controller::{self, view};
+use super::core::Core;
+use super::shared::Shared;
+use crate::assign::{Why, Work};
+use crate::ctx::attention;
+use crate::kernel::sleep::{Awake, Found, Search};
+use crate::report::verdict;
+use crate::task;
+
+/// How long a core searches before it sleeps, and how old work has to be to be taken from its home.
+const SEARCH: Duration = Duration::from_micros(20);
+
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 16;
+
+/// Looks for something to run until there is something (`true`: the controller's loop goes on), or the runtime stops (`false`).
+#[cold]
+#[inline(never)]
+pub(crate) fn idle(core: &'static Core) -> bool {
+    let shared = core.shared();
+    loop {
+        if shared.is_stopping() && verdict::may_end(shared) {
+            return false;
+        }
+        if has_own(core) {
+            found(core);
+            return true;
+        }
+        if search(core) {
+            return true;
+        }
+        // SAFETY: the controller; `trim` neither switches nor comes back here.
+        unsafe { core.owner(|owner| owner.fibers.trim()) };
+        sleep(core);
+    }
+}
+
+/// Whether this core has been sent something.
+fn has_own(core: &Core) -> bool {
+    !core.inbox.is_empty_hint()
+        || !core.newborn.is_empty()
+        || core.ctx.attention() & (attention::MAIL | attention::TIMER) != 0
+        // SAFETY: the controller; the closure only looks.
+        || unsafe { core.owner(|owner| !owner.local.is_empty() || !owner.orphans.is_empty()) }
+}
+
+/// This core will run something: whoever sleeps may be needed for the rest.
+fn found(core: &'static Core) {
+    let shared = core.shared();
+    // SAFETY: the controller; `found` neither switches nor comes back here.
+    let found = unsafe { core.owner(|owner| shared.sleep.found(&mut owner.rest, shared)) };
+    if found == Found::LookForMore && anything_to_take(core) {
+        shared.sleep.wake_one(Some(core.index), shared);
+    }
+}
+
+/// Searches for a while. `true` if something was found, which then lies where the controller's loop looks.
+fn search(core: &'static Core) -> bool {
+    let shared = core.shared();
+    // SAFETY: the controller; the closure only looks.
+    if unsafe { core.owner(|owner| shared.sleep.search(&owner.rest)) } == Search::Enough {
+        return false;
+    }
+    note_ages(core);
+    let began = Instant::now();
+    task::ask_for_latent(core);
+    loop {
+        for _ in 0..LOOKS {
+            if has_own(core) {
+                found(core);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if let Some(work) = task::take_published(core) {
+            return keep(core, work);
+        }
+        if shared.is_stopping() {
+            return false;
+        }
+        if began.elapsed() >= SEARCH {
+            break;
+        }
+        if shared.crowded_machine {
+            // Whoever is waited for may need this processor.
+            std::thread::yield_now();
+        }
+    }
+    match take_aged(core).or_else(|| task::take_hard(core)) {
+        Some(work) => keep(core, work),
+        None => false,
+    }
+}
+
+fn keep(core: &'static Core, work: Work) -> bool {
+    found(core);
+    // SAFETY: the controller; the closure only writes.
+    unsafe { core.owner(|owner| owner.found = Some(work)) };
+    true
+}
+
+/// Notes what others' pools and newborn lists have been given so far: what is still there after the search is old enough.
+fn note_ages(core: &'static Core) {
+    let shared = core.shared();
+    // SAFETY: the controller; the closure only reads counters.
+    unsafe {
+        core.owner(|owner| {
+            owner.aged.clear();
+            owner.aged.extend(shared.cores.iter().map(|other| other.newborn.given()));
+            for instance in &owner.instances {
+                owner.aged.extend(instance.pools.iter().map(|pool| pool.given()));
+            }
+        });
+    }
+}
+
+/// Takes unstarted work of other cores that is about 20 µs old.
+fn take_aged(core: &'static Core) -> Option<Work> {
+    let shared = core.shared();
+    let count = shared.cores.len();
+    // SAFETY: the controller; the closures only take and put back buffers.
+    let (aged, instances) = unsafe { core.owner(|owner| (std::mem::take(&mut owner.aged), owner.instances.clone())) };
+    let mut taken = None;
+    for step in 1..count {
+        let victim = (core.index + step) % count;
+        let Some(&given) = aged.get(victim) else { continue };
+        if let Some(work) = shared.cores[victim].newborn.steal_half(given, &core.newborn) {
+            taken = Some(work);
+            break;
+        }
+    }
+    if taken.is_none() {
+        taken = instances.iter().enumerate().find_map(|(number, instance)| {
+            let ages = aged.get(count * (number + 1)..count * (number + 2));
+            instance.idle(&view(core, instance, ages.or(Some(&[]))))
+        });
+    }
+    if let Some(work) = &taken {
+        controller::note_stolen(core, work.block(), Why::Stolen);
+    }
+    // SAFETY: as above.
+    unsafe { core.owner(|owner| owner.aged = aged) };
+    taken
+}
+
+/// Whether there is anything that this core could take, however young.
+fn anything_to_take(core: &'static Core) -> bool {
+    let shared = core.shared();
+    // SAFETY: the controller; the closure only looks.
+    let pooled = unsafe {
+        core.owner(|owner| owner.instances.iter().any(|instance| instance.pools.iter().any(|pool| !pool.is_empty())))
+    };
+    pooled || shared.cores.iter().any(|other| !other.newborn.is_empty()) || task::any_latent(shared)
+}
+
+/// Sleeps until there is something to do, or might be.
+fn sleep(core: &'static Core) {
+    let shared: &'static Shared = core.shared();
+    let mail = || has_own(core) || shared.is_stopping();
+    let scan = || {
+        let awake = has_own(core) || anything_to_take(core) || (shared.is_stopping() && verdict::may_end(shared));
+        if !awake {
+            verdict::core_falls_asleep(shared);
+        }
+        awake || has_own(core)
+    };
+    let park = |nap: Option<Duration>| {
+        let until = earliest_deadline(core);
+        let time = match (nap, until) {
+            (Some(nap), Some(until)) => Some(nap.min(until)),
+            (nap, until) => nap.or(until),
+        };
+        match time {
+            Some(time) => {
+                core.parker.park_timeout(time);
+            }
+            None => core.parker.park(),
+        }
+        if earliest_deadline(core).is_some_and(|left| left.is_zero()) {
+            core.ctx.raise(attention::TIMER);
+            // Ends the sleep by mail from itself.
+            controller::wake(core);
+        }
+    };
+    // SAFETY: the controller. `sleep` calls the closures above, which come to `owner` again, but only for other parts than `rest`;
+    // so `rest` is taken out first.
+    let mut rest = unsafe { core.owner(|owner| std::mem::replace(&mut owner.rest, crate::kernel::sleep::Rest::new(core.index))) };
+    let awake: Awake = shared.sleep.sleep(&mut rest, shared, mail, scan, park);
+    // SAFETY: as above.
+    unsafe { core.owner(|owner| owner.rest = rest) };
+    let _ = awake;
+    shared.watchdog.poke();
+}
+
+/// How long until this core's earliest deadline.
+fn earliest_deadline(core: &'static Core) -> Option<Duration> {
+    // SAFETY: the controller; the closure only looks.
+    let at = unsafe { core.owner(|owner| owner.timers.first_key_value().map(|((at, _), _)| *at)) }?;
+    Some(at.saturating_duration_since(Instant::now()))
+}
+
+/// The controller ends: gives back what it holds.
+pub(crate) fn wind_up(core: &'static Core) {
+    // SAFETY: the controller; the closures only take things out.
+    let (fibers, instances) =
+        unsafe { core.owner(|owner| (owner.fibers.drain(), std::mem::take(&mut owner.instances))) };
+    for (class, fiber) in fibers {
+        controller::end_fiber(core, class, fiber);
+    }
+    for instance in instances {
+        instance.forget_core(core.index);
+    }
+    // SAFETY: as above.
+    unsafe { core.owner(|owner| crate::vp::slab::give(&mut owner.blocks, 0)) };
+}

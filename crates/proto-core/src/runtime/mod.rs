@@ -1,0 +1,33 @@
+//! Controllers: one for each core, and what they share.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `builder` | [`Builder`], how a runtime is made |
+//! | `handle` | [`Runtime`], the handle, and shutdown |
+//! | `core` | the state of one core |
+//! | `controller` | the loop of a controller, switching, making ready |
+//! | `idle` | what a controller does that has found nothing: search, sleep |
+//! | `shared` | what the controllers of a runtime share |
+//! | `stacks` | fibers and stacks of a core |
+//! | `watchdog` | the tick, the coarse clock, deadlines of busy cores, VPs that hold their core |
+//! | `attach` | OS threads that are no controllers |
+//! | `blocking` | calls that block the OS thread |
+//! | `mail` | what other threads ask of a controller |
+//! | `activity` | who could still make progress: the ground of certain verdicts |
+
+pub(crate) mod activity;
+pub(crate) mod attach;
+pub(crate) mod blocking;
+mod builder;
+pub(crate) mod controller;
+pub(crate) mod core;
+mod handle;
+mod idle;
+pub(crate) mod mail;
+pub(crate) mod shared;
+mod stacks;
+pub(crate) mod watchdog;
+
+pub use builder::{Builder, RuntimeError};
+pub(crate) use stacks::class_of;
+pub use handle::{Runtime, ShutdownError};

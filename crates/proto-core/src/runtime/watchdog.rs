@@ -1,0 +1,175 @@
+//! The watchdog: one OS thread for each runtime that looks at the cores from outside.
+//!
+//! Every millisecond while any core runs a VP and has other work ready: it sets the tick in that core's attention word [design rule 14]. It raises
+//! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms while others wait. When nothing
+//! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well.
+//!
+//! # The dangerous race
+//!
+//! The watchdog falls asleep while a core becomes busy. It announces that it sleeps, passes the heavy barrier, looks once more, and parks;
+//! a core sets its mark, passes the light barrier, and reads the announcement (`poke`): as in `kernel::sleep`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use proto_arch::park::Parker;
+
+use super::core::Core;
+use super::shared::Shared;
+use crate::ctx::attention;
+use crate::sync::{Asymmetric, Barrier};
+use crate::vp::VpName;
+use crate::vp::block::Block;
+
+const TICK: Duration = Duration::from_millis(1);
+const LAZY: Duration = Duration::from_millis(10);
+/// Ticks after which a VP that has not come by is named.
+const HOGGING: u32 = 10;
+
+/// Milliseconds since the program's first look, as of the last look of any watchdog: good enough for "since when".
+static COARSE: AtomicU32 = AtomicU32::new(0);
+
+pub(crate) fn coarse_ms() -> u32 {
+    // ORDERING: Relaxed: statistics.
+    COARSE.load(Ordering::Relaxed)
+}
+
+fn advance_coarse() {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let now = START.get_or_init(Instant::now).elapsed().as_millis();
+    // ORDERING: Relaxed: statistics.
+    COARSE.store(u32::try_from(now).unwrap_or(u32::MAX), Ordering::Relaxed);
+}
+
+/// What others see of the watchdog.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    asleep: AtomicBool,
+    parker: Parker,
+    /// VPs that held their core for long: how often that was seen.
+    pub(crate) hogs: AtomicU64,
+}
+
+impl Watchdog {
+    pub(crate) fn new() -> Self {
+        Watchdog { asleep: AtomicBool::new(false), parker: Parker::new(), hogs: AtomicU64::new(0) }
+    }
+
+    /// Something may need watching.
+    #[inline]
+    pub(crate) fn poke(&self) {
+        Asymmetric::light();
+        // ORDERING: Relaxed: the barriers order it.
+        if self.asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    pub(crate) fn wake(&self) {
+        // ORDERING: Relaxed: the token is handed over by the parker.
+        self.asleep.store(false, Ordering::Relaxed);
+        self.parker.unpark();
+    }
+}
+
+/// What the watchdog remembers of a core.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    switches: u64,
+    looks: u32,
+    named: u64,
+}
+
+fn busy(core: &Core) -> bool {
+    core.ctx.current().is_some()
+}
+
+/// The watchdog's thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let mut seen = vec![Seen::default(); shared.cores.len()];
+    while *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) > 0 {
+        advance_coarse();
+        let now = shared.nanoseconds(Instant::now());
+        let mut pause = None;
+        let mut next = u64::MAX;
+        for (core, seen) in shared.cores.iter().zip(&mut seen) {
+            let due = core.next_deadline.load(Ordering::Relaxed);
+            if due <= now {
+                core.ctx.raise(attention::TIMER);
+                super::controller::wake(core);
+            } else {
+                next = next.min(due);
+            }
+            if !busy(core) {
+                continue;
+            }
+            if core.crowded.load(Ordering::Relaxed) {
+                core.ctx.raise(attention::TICK);
+                pause = Some(TICK);
+                look_at(shared, core, seen);
+            } else {
+                pause = pause.or(Some(LAZY));
+            }
+        }
+        crate::report::verdict::look_for_cycles(shared);
+        let until_due = (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
+        let busy_pause = pause.map(|pause| until_due.map_or(pause, |due| due.min(pause)));
+        match busy_pause.or(until_due) {
+            Some(pause) => {
+                shared.watchdog.parker.park_timeout(pause);
+            }
+            None => sleep(shared),
+        }
+    }
+}
+
+/// A core with other work ready: has its VP come by since the last look?
+fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
+    let switches = core.switches.load(Ordering::Relaxed);
+    if switches != seen.switches {
+        *seen = Seen { switches, looks: 0, named: seen.named };
+        return;
+    }
+    seen.looks += 1;
+    if seen.looks == HOGGING && seen.named != switches {
+        seen.named = switches;
+        shared.watchdog.hogs.fetch_add(1, Ordering::Relaxed);
+        if let Some(block) = core.ctx.current() {
+            name_hog(shared, core, block);
+        }
+    }
+}
+
+#[cold]
+fn name_hog(shared: &Shared, core: &Core, block: &'static Block) {
+    let name = VpName::of(block);
+    if shared.hooks.report_hog(&name, core.place) {
+        return;
+    }
+    eprintln!(
+        "proto-runtime: {name} has held core {} of runtime '{}' for {} ms while other work of the core is ready: \
+         a loop without requests? Let it call `yield_now` now and then, or run it with `blocking`",
+        core.index,
+        shared.name,
+        HOGGING
+    );
+}
+
+/// Sleeps until a core becomes busy.
+fn sleep(shared: &Shared) {
+    let watchdog = &shared.watchdog;
+    // ORDERING: Relaxed: the heavy barrier orders it against the looks below; see the head.
+    watchdog.asleep.store(true, Ordering::Relaxed);
+    Asymmetric::heavy();
+    let needed = shared
+        .cores
+        .iter()
+        .any(|core| busy(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
+        || *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) == 0;
+    if !needed {
+        watchdog.parker.park();
+    }
+    watchdog.asleep.store(false, Ordering::Relaxed);
+}

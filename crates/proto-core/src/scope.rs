@@ -1,0 +1,270 @@
+//! Scopes: VPs that borrow from the frame that made them.
+//!
+//! A scope ends when its closure has returned (or panicked) and every VP in it has ended; the wait for that is binding [design rule 13].
+//! Like `join` this is a small language of its own: the scope's environment counts its VPs.
+//!
+//! The dangerous moment is the last VP's farewell: once it has told the scope, the frame with the scope in it may be gone. It is a
+//! release request, after whose unlock nothing of the scope is touched (see `EnvCell`).
+
+use std::any::Any;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::ctx;
+use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use crate::join::{JoinHandle, Packet};
+use crate::vp::{SpawnError, VpBuilder, cancel};
+use crate::JoinError;
+
+type Payload = Box<dyn Any + Send>;
+
+/// What a scope is to its VPs, and to a cancel.
+#[derive(Debug)]
+pub(crate) struct ScopeHead {
+    cancelled: AtomicBool,
+    /// The scope that the owner itself belongs to.
+    parent: *const ScopeHead,
+    /// The scope that the owner stood in when it opened this one.
+    outer: *const ScopeHead,
+    env: EnvCell<ScopeEnv>,
+}
+
+// SAFETY: the pointers are to scopes that outlive this one (the owner's own scope, and the ones it stands in), and are only read.
+unsafe impl Sync for ScopeHead {}
+
+struct ScopeEnv {
+    running: usize,
+    panic: Option<Payload>,
+    waiting: Waiters<Option<Payload>>,
+}
+
+struct Enter;
+struct Leave(Option<Payload>);
+struct Finish;
+
+impl RequestHandler<Enter> for ScopeEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: Enter, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.running += 1;
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<Leave> for ScopeEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, Leave(panic): Leave, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.running -= 1;
+        match (&self.panic, panic) {
+            (None, Some(first)) => self.panic = Some(first),
+            (_, later) => hidden.drop_later(later),
+        }
+        if self.running == 0 {
+            let panic = self.panic.take();
+            self.panic = self.waiting.resume_next(panic, hidden).err().flatten();
+        }
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<Finish> for ScopeEnv {
+    type Reply = Option<Payload>;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: Finish, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+        if self.running == 0 { hidden.answer(caller, self.panic.take()) } else { self.waiting.push(caller, hidden) }
+    }
+}
+
+impl ScopeHead {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // ORDERING: Relaxed: told by mail as well (`cancel::sweep_all`), which orders it.
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Marks the scope. `true` if it was not.
+    pub(crate) fn cancel(&self) -> bool {
+        // ORDERING: as above.
+        !self.cancelled.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn parent(&self) -> *const ScopeHead {
+        self.parent
+    }
+
+    pub(crate) fn outer(&self) -> *const ScopeHead {
+        self.outer
+    }
+
+    /// A VP of this scope has ended. The scope may be gone afterwards.
+    pub(crate) fn leave(this: &ScopeHead, panic: Option<Payload>) {
+        this.env.release(Leave(panic));
+    }
+}
+
+/// A place to create VPs that borrow from outside of it. See [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    head: ScopeHead,
+    _scope: PhantomData<&'scope mut &'scope ()>,
+    _env: PhantomData<&'env mut &'env ()>,
+}
+
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("cancelled", &self.head.is_cancelled()).finish_non_exhaustive()
+    }
+}
+
+/// Runs `f` with a scope; returns when `f` has returned and every VP made in the scope has ended.
+///
+/// # Panics
+///
+/// If `f` panics, with its payload, after all VPs have ended. Else if a VP panicked whose handle was not joined, with the first
+/// such payload. Unwinds if the calling VP was cancelled meanwhile: its VPs were cancelled with it.
+///
+/// # Examples
+///
+/// ```
+/// let mut numbers = [1, 2, 3];
+/// proto_core::scope(|s| {
+///     for n in &mut numbers {
+///         s.spawn(|| *n *= 10);
+///     }
+/// });
+/// assert_eq!(numbers, [10, 20, 30]);
+/// ```
+///
+/// What is borrowed cannot escape:
+///
+/// ```compile_fail
+/// let escaped = proto_core::scope(|s| {
+///     let local = 1;
+///     s.spawn(|| println!("{local}")) // `local` does not live long enough
+/// });
+/// ```
+#[track_caller]
+pub fn scope<'env, F, T>(f: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    let ctx = ctx::get();
+    let block = ctx.current().expect("an assigner or a hook opens no scope");
+    let outer = block.open_scope.get();
+    let scope = Scope {
+        head: ScopeHead {
+            cancelled: AtomicBool::new(false),
+            parent: if outer.is_null() { block.scope() } else { outer },
+            outer,
+            env: EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() }),
+        },
+        _scope: PhantomData,
+        _env: PhantomData,
+    };
+    block.open_scope.set(&raw const scope.head);
+    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    let panic = match scope.head.env.request(Finish) {
+        Ok(panic) => panic,
+        // A binding wait ends by its answer only; and this environment's handlers do not panic.
+        Err(ended) => {
+            eprintln!("proto-runtime: a scope's end came back without its answer: {ended}");
+            std::process::abort()
+        }
+    };
+    block.open_scope.set(outer);
+    match result {
+        Err(payload) => resume_unwind(payload),
+        Ok(value) => {
+            if let Some(payload) = panic {
+                resume_unwind(payload)
+            }
+            cancel::deliver_noted();
+            value
+        }
+    }
+}
+
+/// Joins a VP of a scope; see [`Scope::spawn`].
+#[derive(Debug)]
+pub struct ScopedJoinHandle<'scope, T> {
+    handle: JoinHandle<T>,
+    _scope: PhantomData<&'scope ()>,
+}
+
+impl<T> ScopedJoinHandle<'_, T> {
+    /// Waits for the VP's end. A binding wait: a cancel of the caller comes after it.
+    ///
+    /// # Errors
+    ///
+    /// See [`JoinError`].
+    #[track_caller]
+    pub fn join(self) -> Result<T, JoinError> {
+        let outcome = self.handle.join_binding();
+        cancel::deliver_noted();
+        outcome
+    }
+
+    /// The VP.
+    pub fn vp(&self) -> crate::VpRef {
+        self.handle.vp()
+    }
+
+    /// Whether its value is there.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Creates a VP that may borrow what outlives the scope.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be created; see [`spawn_with`](Scope::spawn_with).
+    #[track_caller]
+    pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        match self.spawn_with(VpBuilder::new(), f) {
+            Ok(handle) => handle,
+            Err(error) => panic!("a VP could not be created: {error}"),
+        }
+    }
+
+    /// As [`spawn`](Scope::spawn), with a name, stack size, priority or place.
+    ///
+    /// # Errors
+    ///
+    /// See [`SpawnError`].
+    pub fn spawn_with<F, T>(&'scope self, builder: VpBuilder, f: F) -> Result<ScopedJoinHandle<'scope, T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        self.head.env.release(Enter);
+        let packet = Packet::new();
+        // SAFETY: the scope waits until the VP has ended, and what `f` and `T` borrow outlives the scope.
+        match unsafe { builder.spawn_packet(f, std::sync::Arc::clone(&packet), &raw const self.head) } {
+            Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), _scope: PhantomData }),
+            // The closure was dropped, which has told the scope.
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Cancels every VP of this scope [design rule 13]; the scope's owner goes on.
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build.
+    pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
+        cancel::check_possible()?;
+        self.head.cancel();
+        if let Some(shared) = crate::process::current_shared() {
+            cancel::sweep_all(shared);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Latent tasks: parallelism that is paid for only when it happens [design rules 4, 5, 6].
+//!
+//! [`join`] leaves its second closure on the core's latent list and runs the first. If nobody took the second meanwhile, it is run as a
+//! plain call. An idle core asks by a flag and takes what the owner then publishes; an owner that neither forks nor joins is robbed the hard way
+//! (`kernel::latent`). What a thief takes becomes a VP.
+//!
+//! # States of a job
+//!
+//! ```text
+//!   on the list ──pop: mine──► run inline by its owner
+//!        │  ├────stolen──────► RUNNING on another core ──► DONE            (owner came first: AWAITED in between)
+//!        │  └────owner leaves its core (suspends, yields): an ordinary task with a ticket
+//!        │                        ├── ticket taken back at the join ──► run inline
+//!        │                        └── ticket taken by the VP ──► RUNNING …
+//! ```
+//!
+//! The job lies in the frame of its join, which does not return before the job is run. The **dangerous race**: an ordinary task is still in some
+//! queue when its join has taken it back and returned. So the queue holds the ticket, on the heap, and whoever wins the ticket may touch
+//! the job.
+//!
+//! A VP that leaves its core detaches all its latent tasks, so the list is empty whenever a controller runs.
+
+mod join;
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use join::join;
+
+use crate::assign::Work;
+use crate::ctx::{Ctx, attention};
+use crate::kernel::latent::{Fate, Steal};
+use crate::kernel::wait::Key;
+use crate::runtime::controller;
+use crate::runtime::core::Core;
+use crate::runtime::shared::Shared;
+use crate::sync::{Asymmetric, Barrier};
+use crate::vp::block::{Block, Start};
+
+/// The job is on its owner's list, or is run by its owner.
+const LATENT: u32 = 0;
+/// Somebody else runs it.
+const RUNNING: u32 = 1;
+/// Somebody else runs it, and the owner waits.
+const AWAITED: u32 = 2;
+/// It has been run. The frame may be gone unless the owner waits.
+const DONE: u32 = 3;
+
+/// What every latent task has, whatever its closure. Lies in the frame of its join.
+pub(crate) struct JobHead {
+    state: AtomicU32,
+    /// Which child of its parent it is.
+    number: u32,
+    /// Runs the closure and keeps its result; does not unwind.
+    run: unsafe fn(*const JobHead),
+    owner: &'static Block,
+    /// The job that its join runs in, if that was run inline itself.
+    pub(crate) around: *const JobHead,
+    /// The owner's wait, from `AWAITED` on.
+    key: Cell<Option<Key>>,
+    /// Set when the owner left its core. The owner's.
+    ticket: Cell<Option<Arc<Ticket>>>,
+    /// Children made while this job ran inline.
+    pub(crate) children: Cell<u32>,
+    /// VP-locals were made while this job ran inline.
+    pub(crate) has_locals: Cell<bool>,
+}
+
+impl std::fmt::Debug for JobHead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobHead").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl JobHead {
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
+/// Who may run a job that has become an ordinary task: whoever takes it first.
+#[derive(Debug)]
+struct Ticket {
+    taken: AtomicU32,
+    job: *const JobHead,
+}
+
+// SAFETY: the pointer is used by whoever wins `taken` only, and the job waits for that.
+unsafe impl Send for Ticket {}
+// SAFETY: as above.
+unsafe impl Sync for Ticket {}
+
+impl Ticket {
+    fn take(&self) -> bool {
+        // ORDERING: AcqRel: Acquire pairs with the making of the ticket (handed over by the queue's own lock as well), and orders the loser's
+        // going on after.
+        self.taken.swap(1, Ordering::AcqRel) == 0
+    }
+}
+
+/// Runs a job on another timeline than its owner's, which has won it.
+///
+/// # Safety
+///
+/// - The caller has won the job: by theft or by its ticket.
+unsafe fn run_elsewhere(job: *const JobHead) {
+    // SAFETY: the owner does not leave the join before the job is DONE.
+    let head = unsafe { &*job };
+    // SAFETY: won, hence run once.
+    unsafe { (head.run)(job) };
+    let owner = head.owner;
+    // ORDERING: AcqRel: Release gives the owner the result, Acquire pairs with its store of the key.
+    if head.state.swap(DONE, Ordering::AcqRel) == AWAITED {
+        // The owner waits, so the job is still there.
+        let key = head.key.get().expect("an awaited job has its waiter's key");
+        if let Ok(claim) = owner.wait.claim(key) {
+            owner.wait.publish(claim);
+            crate::env::wait::schedule(crate::ctx::get(), owner);
+        }
+    }
+}
+
+struct JobPtr(*const JobHead);
+// SAFETY: jobs are made to be run by other threads: closures and results are `Send` (`join`).
+unsafe impl Send for JobPtr {}
+
+/// Makes a VP of a job that was stolen.
+fn stolen(core: &'static Core, job: *const JobHead) -> Work {
+    // SAFETY: the thief has won it, so the owner waits for it.
+    let head = unsafe { &*job };
+    // ORDERING: Relaxed: the owner learns of the theft by its list, and only then looks at the state, by an exchange.
+    head.state.store(RUNNING, Ordering::Relaxed);
+    let job = JobPtr(job);
+    // SAFETY: the owner keeps the job until it is DONE, and all it borrows.
+    let start = unsafe {
+        Start::new(move || {
+            let job = job;
+            // SAFETY: won by theft.
+            run_elsewhere(job.0)
+        })
+    };
+    crate::vp::adopt(core, head.owner, head.around, head.number, start)
+}
+
+/// The running VP leaves its core: its latent tasks become ordinary ones.
+#[inline]
+pub(crate) fn detach(ctx: &'static Ctx) {
+    if let Some(core) = ctx.core() {
+        // SAFETY: this code runs on that core.
+        if unsafe { core.latent.owner() }.head() != 0 {
+            detach_now(core);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn detach_now(core: &'static Core) {
+    let mut jobs: Vec<*const JobHead> = Vec::new();
+    // SAFETY: this code runs on that core; the closure does not use the list.
+    unsafe { core.latent.owner() }.detach_from(0, |job, fate| {
+        if fate == Fate::Untaken {
+            jobs.push(job.as_ptr());
+        }
+    });
+    for job in jobs {
+        make_ordinary(core, job);
+    }
+    published(core);
+}
+
+/// Puts a job that is on no list into the core's newborn work, with a ticket.
+fn make_ordinary(core: &'static Core, job: *const JobHead) {
+    // SAFETY: the owner, which runs here, has it in its frame.
+    let head = unsafe { &*job };
+    let ticket = Arc::new(Ticket { taken: AtomicU32::new(0), job });
+    head.ticket.set(Some(Arc::clone(&ticket)));
+    // SAFETY: the closure touches the job only if it wins the ticket; then the owner waits for it.
+    let start = unsafe {
+        Start::new(move || {
+            if ticket.take() {
+                let head = &*ticket.job;
+                // ORDERING: AcqRel: as in `run_elsewhere`; the owner may already wait.
+                let _ = head.state.compare_exchange(LATENT, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+                run_elsewhere(ticket.job);
+            }
+        })
+    };
+    let work = crate::vp::adopt(core, head.owner, head.around, head.number, start);
+    let _ = core.newborn.push(work);
+    controller::set_crowded(core, true);
+}
+
+/// New work that others may take lies on `core`, which runs this: wakes a sleeper if there is one.
+#[inline]
+pub(crate) fn published(core: &'static Core) {
+    Asymmetric::light();
+    if core.ctx.attention() & attention::SLEEPER != 0 {
+        let shared = core.shared();
+        shared.sleep.wake_one(Some(core.index), shared);
+    }
+}
+
+/// Asks every core that has latent tasks to publish some.
+pub(crate) fn ask_for_latent(core: &'static Core) {
+    for other in &core.shared().cores {
+        if !std::ptr::eq(other, core) && other.latent.looks_stealable() {
+            other.ctx.raise(attention::STEAL);
+        }
+    }
+}
+
+/// Takes a latent task that its owner has published.
+pub(crate) fn take_published(core: &'static Core) -> Option<Work> {
+    let shared = core.shared();
+    let count = shared.cores.len();
+    (1..count).find_map(|step| {
+        let other = &shared.cores[(core.index + step) % count];
+        if other.latent.looks_public() {
+            if let Steal::Taken(job) = other.latent.steal() {
+                return Some(stolen(core, job.as_ptr()));
+            }
+        } else if other.latent.looks_stealable() {
+            other.ctx.raise(attention::STEAL);
+        }
+        None
+    })
+}
+
+/// Takes a latent task from an owner that has not reacted.
+pub(crate) fn take_hard(core: &'static Core) -> Option<Work> {
+    let shared = core.shared();
+    let count = shared.cores.len();
+    (1..count).find_map(|step| {
+        let other = &shared.cores[(core.index + step) % count];
+        if !other.latent.looks_stealable() {
+            return None;
+        }
+        match other.latent.steal_hard() {
+            Steal::Taken(job) => Some(stolen(core, job.as_ptr())),
+            Steal::Empty => None,
+        }
+    })
+}
+
+/// Whether any core has latent tasks.
+pub(crate) fn any_latent(shared: &Shared) -> bool {
+    shared.cores.iter().any(|core| core.latent.looks_stealable())
+}

@@ -1,0 +1,449 @@
+//! The control block of a timeline: a virtual processor, or an attached OS thread.
+//!
+//! Blocks are **type-stable**: they come from [`slab`](super::slab), are used again for other timelines, and are never
+//! freed. So a `&'static Block` may be kept by anybody for ever; what it then says is checked by a number:
+//! the *birth* number (which timeline is this?) and the generation in the wait word (which wait is this?).
+//!
+//! # Life of a block
+//!
+//! ```text
+//!   free ──born──► unstarted ──a core takes it──► running ◄──────────────┐
+//!    ▲                │ dropped unstarted            │ request not        │ the controller
+//!    │                ▼                              │ answered, yield    │ switches to it
+//!    └──────────── ended ◄──closure returned─────────┤                    │
+//!                                                    └──► waiting ──► ready
+//! ```
+//!
+//! # Who may touch what
+//!
+//! | fields | rule |
+//! |---|---|
+//! | `wait` | the protocol of `kernel::wait` |
+//! | `link` | whoever made the timeline ready, until its home core took it out of the inbox |
+//! | `phase` (closure, then the wait's queue node) | the creator until it hands the work over; then the home core; the node's links belong to the environment it is queued in, under that environment's lock |
+//! | cells | the OS thread that runs the timeline or, while it does not run, its home core |
+//! | atomics below `birth` | written by the former; read by reports as hints |
+//!
+//! The dangerous race is a late reader: a token or a report that meets a block already used for another timeline. Tokens
+//! carry the wait's generation and lose; reports compare the birth number before and after.
+
+use std::cell::{Cell, UnsafeCell};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use proto_arch::fiber::Fiber;
+use proto_arch::park::Parker;
+
+use crate::assign::instance::Instance;
+use crate::env::Info;
+use crate::env::node::Node;
+use crate::kernel::inbox::Link;
+use crate::kernel::wait::WaitWord;
+use crate::process::ProcessInner;
+use crate::runtime::core::Core;
+use crate::scope::ScopeHead;
+use crate::task::JobHead;
+use crate::vp::extra::Extra;
+
+/// Bits of [`Block::flags`].
+pub(crate) mod flag {
+    /// The timeline is an attached OS thread, not a VP.
+    pub(crate) const THREAD: u32 = 1 << 0;
+    /// The VP unwinds because it was cancelled (and not because of a panic).
+    pub(crate) const CANCELLING: u32 = 1 << 3;
+    /// The process does not wait for this VP.
+    pub(crate) const DAEMON: u32 = 1 << 4;
+    /// The VP's stack may move between cores (`unsafe` opt-in).
+    pub(crate) const MIGRATABLE: u32 = 1 << 5;
+    /// The VP's panic hook ran and its unwinding has not been seen to end.
+    pub(crate) const PANICKING: u32 = 1 << 7;
+    /// The place where the VP runs was asked for (`home`, `near`), so nobody takes it elsewhere unstarted.
+    pub(crate) const PLACED: u32 = 1 << 9;
+}
+
+/// Bits of [`Block::mode`]: what kind of wait the timeline stands in. Its own, or its home core's.
+pub(crate) mod mode {
+    /// A cancel ends this wait; otherwise it is binding: a cancel is noted and delivered after it.
+    pub(crate) const ABANDONABLE: u8 = 1 << 0;
+    /// The wait has a deadline, and an entry among its core's timers.
+    pub(crate) const TIMED: u8 = 1 << 1;
+}
+
+/// How many path steps a name holds without an allocation.
+pub(crate) const INLINE_PATH: usize = 5;
+/// Words of a closure that fit into a block.
+const INLINE_WORDS: usize = 9;
+
+/// A closure that has not run: two functions and a few words, or a box in one of them.
+pub(crate) struct Start {
+    run: unsafe fn(*mut MaybeUninit<usize>),
+    drop: unsafe fn(*mut MaybeUninit<usize>),
+    data: [MaybeUninit<usize>; INLINE_WORDS],
+}
+
+impl std::fmt::Debug for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Start")
+    }
+}
+
+impl Start {
+    /// # Safety
+    ///
+    /// - The caller keeps alive whatever `F` borrows until the `Start` has been run or dropped, and sends it to another
+    ///   thread only if `F` may be sent.
+    pub(crate) unsafe fn new<F: FnOnce()>(closure: F) -> Start {
+        unsafe fn run_inline<F: FnOnce()>(data: *mut MaybeUninit<usize>) {
+            // SAFETY: `data` holds an `F` that nobody reads again (`Start::run` forgets it).
+            let closure = unsafe { data.cast::<F>().read() };
+            closure()
+        }
+        unsafe fn drop_inline<F>(data: *mut MaybeUninit<usize>) {
+            // SAFETY: as above, for `Start`'s drop.
+            unsafe { data.cast::<F>().drop_in_place() }
+        }
+        unsafe fn run_boxed<F: FnOnce()>(data: *mut MaybeUninit<usize>) {
+            // SAFETY: `data` holds the pointer of a box that nobody reads again.
+            let raw = unsafe { data.cast::<*mut F>().read() };
+            // SAFETY: the pointer came out of `Box::into_raw`.
+            let closure = unsafe { Box::from_raw(raw) };
+            closure()
+        }
+        unsafe fn drop_boxed<F>(data: *mut MaybeUninit<usize>) {
+            // SAFETY: as above.
+            let raw = unsafe { data.cast::<*mut F>().read() };
+            // SAFETY: the pointer came out of `Box::into_raw`.
+            drop(unsafe { Box::from_raw(raw) });
+        }
+        let mut data = [MaybeUninit::uninit(); INLINE_WORDS];
+        if size_of::<F>() <= size_of_val(&data) && align_of::<F>() <= align_of::<usize>() {
+            // SAFETY: it fits, in size and alignment.
+            unsafe { data.as_mut_ptr().cast::<F>().write(closure) };
+            Start { run: run_inline::<F>, drop: drop_inline::<F>, data }
+        } else {
+            let raw = Box::into_raw(Box::new(closure));
+            // SAFETY: a pointer fits.
+            unsafe { data.as_mut_ptr().cast::<*mut F>().write(raw) };
+            Start { run: run_boxed::<F>, drop: drop_boxed::<F>, data }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn run(self) {
+        let mut this = ManuallyDrop::new(self);
+        let data = this.data.as_mut_ptr();
+        // SAFETY: `data` holds what `new` wrote, and `this` is never dropped or run again.
+        unsafe { (this.run)(data) }
+    }
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        // SAFETY: `data` holds what `new` wrote; `run` would have forgotten `self`.
+        unsafe { (self.drop)(self.data.as_mut_ptr()) }
+    }
+}
+
+/// One piece of memory: before the start it holds the closure, afterwards the queue node of the waits.
+pub(crate) union Phase {
+    start: ManuallyDrop<Start>,
+    node: ManuallyDrop<Node>,
+}
+
+/// See the head of this file.
+#[repr(C, align(64))]
+pub(crate) struct Block {
+    pub(crate) wait: WaitWord,
+    pub(crate) link: Link,
+    home: AtomicPtr<Core>,
+    pub(crate) fiber: Cell<*const Fiber>,
+    process: AtomicPtr<ProcessInner>,
+    pub(crate) instance: Cell<*const Instance>,
+    pub(crate) flags: AtomicU32,
+    pub(crate) priority: Cell<u8>,
+    pub(crate) depth: Cell<u8>,
+    pub(crate) stack_class: Cell<u8>,
+    /// Bits of [`mode`] for the current wait.
+    pub(crate) mode: Cell<u8>,
+    /// Requests made so far: "the n-th request of this timeline".
+    pub(crate) requests: Cell<u64>,
+
+    phase: UnsafeCell<Phase>,
+
+    /// Odd while the block is a timeline, even while it is free; never goes back.
+    pub(crate) birth: AtomicU64,
+    /// The birth number of the life that is to end; see `cancel`.
+    pub(crate) cancel_for: AtomicU64,
+    /// (parent, n-th child): the last steps of the path; all of it unless the name is long (see `extra`).
+    pub(crate) path: [AtomicU32; INLINE_PATH],
+    pub(crate) children: Cell<u32>,
+    /// Where, and in which construct, the timeline last waited.
+    place: AtomicPtr<Location<'static>>,
+    info: AtomicPtr<Info>,
+    /// Coarse clock, milliseconds: when the current wait began.
+    pub(crate) since: AtomicU32,
+    /// Objects this timeline holds (acquired minus released), for reports about those it leaves locked.
+    pub(crate) held: AtomicI32,
+    /// The latent task that runs inline on this timeline, if one does.
+    inline_job: Cell<*const JobHead>,
+    /// The scope this timeline belongs to, and the innermost one it stands in.
+    scope: AtomicPtr<ScopeHead>,
+    pub(crate) open_scope: Cell<*const ScopeHead>,
+    /// Name given by the user, long path, VP-locals, timer key: what most timelines do not have.
+    pub(crate) extra: UnsafeCell<Option<Box<Extra>>>,
+    pub(crate) extra_lock: AtomicBool,
+    /// What an attached OS thread sleeps on.
+    pub(crate) parker: Parker,
+}
+
+const _: () = assert!(size_of::<Block>() == 256, "a control block is four cache lines");
+
+// SAFETY: the table in the head says who may touch each field; the cells are touched by one OS thread at a time, handed
+// over with the timeline itself (inbox, assigner, baton), which orders the accesses.
+unsafe impl Sync for Block {}
+// SAFETY: as above.
+unsafe impl Send for Block {}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block").field("birth", &self.birth).field("flags", &self.flags).finish_non_exhaustive()
+    }
+}
+
+impl Block {
+    pub(crate) fn free() -> Block {
+        Block {
+            wait: WaitWord::new(),
+            link: Link::new(),
+            home: AtomicPtr::new(ptr::null_mut()),
+            fiber: Cell::new(ptr::null()),
+            process: AtomicPtr::new(ptr::null_mut()),
+            instance: Cell::new(ptr::null()),
+            flags: AtomicU32::new(0),
+            priority: Cell::new(0),
+            depth: Cell::new(0),
+            stack_class: Cell::new(0),
+            mode: Cell::new(0),
+            requests: Cell::new(0),
+            phase: UnsafeCell::new(Phase { node: ManuallyDrop::new(Node::new()) }),
+            birth: AtomicU64::new(0),
+            cancel_for: AtomicU64::new(0),
+            path: [const { AtomicU32::new(0) }; INLINE_PATH],
+            children: Cell::new(0),
+            place: AtomicPtr::new(ptr::null_mut()),
+            info: AtomicPtr::new(ptr::null_mut()),
+            since: AtomicU32::new(0),
+            held: AtomicI32::new(0),
+            inline_job: Cell::new(ptr::null()),
+            scope: AtomicPtr::new(ptr::null_mut()),
+            open_scope: Cell::new(ptr::null()),
+            extra: UnsafeCell::new(None),
+            extra_lock: AtomicBool::new(false),
+            parker: Parker::new(),
+        }
+    }
+
+    /// The queue node of this timeline's plain waits.
+    ///
+    /// # Safety
+    ///
+    /// - The timeline has started, or is an attached OS thread: the phase holds a node.
+    #[inline(always)]
+    pub(crate) unsafe fn node(&self) -> &Node {
+        // SAFETY: the caller says that the node is there; all of it is interior-mutable.
+        unsafe { &*self.phase.get().cast::<Node>() }
+    }
+
+    /// Puts the closure of a VP that is being born into the block.
+    ///
+    /// # Safety
+    ///
+    /// - The caller owns the unstarted block, and no closure is in it.
+    pub(crate) unsafe fn put_start(&self, start: Start) {
+        let phase = Phase { start: ManuallyDrop::new(start) };
+        // SAFETY: the caller owns the block; a node needs no drop.
+        unsafe { self.phase.get().write(phase) };
+    }
+
+    /// Puts a fresh node into the block of an OS thread.
+    ///
+    /// # Safety
+    ///
+    /// - The caller owns the block, and no closure is in it.
+    pub(crate) unsafe fn put_node(&self) {
+        // SAFETY: the caller owns the block; a node needs no drop.
+        unsafe { self.phase.get().write(Phase { node: ManuallyDrop::new(Node::new()) }) };
+    }
+
+    /// Takes the closure out and leaves a fresh node.
+    ///
+    /// # Safety
+    ///
+    /// - The caller owns the block, and `put_start` was called since the last `take_start`.
+    #[inline]
+    pub(crate) unsafe fn take_start(&self) -> Start {
+        // SAFETY: the caller owns the block.
+        let phase = unsafe { self.phase.get().read() };
+        // SAFETY: as above; the closure has been moved out.
+        unsafe { self.phase.get().write(Phase { node: ManuallyDrop::new(Node::new()) }) };
+        // SAFETY: the caller says that a closure was there.
+        ManuallyDrop::into_inner(unsafe { phase.start })
+    }
+
+    /// Whether the VP's closure has started: from then on it stays on its core.
+    #[inline(always)]
+    pub(crate) fn is_started(&self) -> bool {
+        !self.fiber.get().is_null()
+    }
+
+    /// The core this timeline lives on; `None` for OS threads and for VPs that nobody has placed yet.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> Option<&'static Core> {
+        // ORDERING: Relaxed: set before the timeline can wait or be found; migration re-homes only between two waits.
+        let core = self.home.load(Ordering::Relaxed);
+        // SAFETY: a core outlives its timelines, and only they and their wakers come here.
+        unsafe { core.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_home(&self, core: *const Core) {
+        // ORDERING: as in `home`.
+        self.home.store(core.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn process(&self) -> Option<&'static ProcessInner> {
+        // ORDERING: Relaxed: written at birth, handed over with the timeline.
+        let process = self.process.load(Ordering::Relaxed);
+        // SAFETY: a process outlives the timelines it counts; readers of reports hold the registry's lock.
+        unsafe { process.as_ref() }
+    }
+
+    /// The number of its process, for names. Reads a word of the process only while the timeline lives.
+    pub(crate) fn process_id(&self) -> Option<u64> {
+        if self.has(flag::THREAD) || self.birth() % 2 == 0 {
+            return None;
+        }
+        self.process().map(ProcessInner::id)
+    }
+
+    pub(crate) fn set_process(&self, process: *const ProcessInner) {
+        // ORDERING: as in `process`.
+        self.process.store(process.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn inline_job(&self) -> *const JobHead {
+        self.inline_job.get()
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_inline_job(&self, job: *const JobHead) {
+        self.inline_job.set(job);
+    }
+
+    /// The lowest address of the VP's stack. For the timeline itself.
+    #[inline(always)]
+    pub(crate) fn stack_limit(&self) -> usize {
+        // SAFETY: a VP that runs has a fiber, which is alive.
+        unsafe { &*self.fiber.get() }.stack_limit()
+    }
+
+    #[inline(always)]
+    pub(crate) fn scope(&self) -> *const ScopeHead {
+        // ORDERING: Relaxed: as `process`.
+        self.scope.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_scope(&self, scope: *const ScopeHead) {
+        // ORDERING: as above.
+        self.scope.store(scope.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn has(&self, flags: u32) -> bool {
+        // ORDERING: flags are set by the home core or by the timeline itself; others read hints.
+        self.flags.load(Ordering::Relaxed) & flags != 0
+    }
+
+    /// Sets flags. Home core or the timeline itself (so load and store would do; births start from a plain store).
+    pub(crate) fn set(&self, flags: u32) {
+        // ORDERING: as in `has`.
+        self.flags.fetch_or(flags, Ordering::Relaxed);
+    }
+
+    pub(crate) fn clear(&self, flags: u32) {
+        // ORDERING: as in `has`.
+        self.flags.fetch_and(!flags, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_thread(&self) -> bool {
+        self.has(flag::THREAD)
+    }
+
+    /// Notes what the timeline is about to wait for.
+    #[inline(always)]
+    pub(crate) fn set_reason(&self, info: &'static Info, place: &'static Location<'static>) {
+        // ORDERING: hints for reports, which read them only of a timeline that stands still, or check its birth.
+        self.info.store(ptr::from_ref(info).cast_mut(), Ordering::Relaxed);
+        self.place.store(ptr::from_ref(place).cast_mut(), Ordering::Relaxed);
+        self.since.store(crate::runtime::watchdog::coarse_ms(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn reason(&self) -> Option<(&'static Info, &'static Location<'static>)> {
+        // ORDERING: as in `set_reason`.
+        let info = self.info.load(Ordering::Relaxed);
+        let place = self.place.load(Ordering::Relaxed);
+        // SAFETY: only pointers to statics are stored.
+        let info = unsafe { info.as_ref() }?;
+        // SAFETY: as above.
+        let place = unsafe { place.as_ref() }?;
+        Some((info, place))
+    }
+
+    /// Forgets the timeline before. What a birth always sets is not in here.
+    #[inline]
+    pub(crate) fn reset(&self) {
+        self.fiber.set(ptr::null());
+        self.mode.set(0);
+        self.requests.set(0);
+        self.children.set(0);
+        self.open_scope.set(ptr::null());
+        self.inline_job.set(ptr::null());
+        self.set_home(ptr::null());
+    }
+
+    /// The scope that VPs created here by a fork belong to: the innermost one this timeline stands in, else its own.
+    pub(crate) fn innermost_scope(&self) -> *const ScopeHead {
+        let open = self.open_scope.get();
+        if open.is_null() { self.scope() } else { open }
+    }
+
+    /// The birth number: odd for a living timeline.
+    #[inline(always)]
+    pub(crate) fn birth(&self) -> u64 {
+        // ORDERING: Acquire pairs with the Release in `bear` and `bury`: what is read after belongs to this life or a
+        // later one, and the second read of the number tells.
+        self.birth.load(Ordering::Acquire)
+    }
+
+    /// The block becomes a timeline. Returns the birth number.
+    pub(crate) fn bear(&self) -> u64 {
+        let birth = self.birth.load(Ordering::Relaxed) + 1;
+        debug_assert!(birth % 2 == 1, "a block is born twice");
+        // ORDERING: Release pairs with `birth`.
+        self.birth.store(birth, Ordering::Release);
+        birth
+    }
+
+    /// The timeline has ended: every reference by birth number is stale from now on.
+    pub(crate) fn bury(&self) {
+        let birth = self.birth.load(Ordering::Relaxed) + 1;
+        debug_assert!(birth % 2 == 0, "a block is buried twice");
+        // ORDERING: Release pairs with `birth`.
+        self.birth.store(birth, Ordering::Release);
+    }
+}

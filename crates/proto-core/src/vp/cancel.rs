@@ -1,0 +1,172 @@
+//! Cancelling a VP, and everything in the scopes it stands in [design rule 13].
+//!
+//! A cancel is a number: the block's `cancel_for` is set to the birth number of the life that is to end, so a late cancel cannot meet a later
+//! timeline. Then its home core looks: a VP in an abandonable wait is woken with `Cancelled`; any other meets it at its next one.
+//! What the VP's open scopes hold is marked by the scope, and found by every core among its own VPs.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::Ordering;
+
+use super::block::{Block, flag, mode};
+use super::slab;
+use crate::ctx::{self, Ctx};
+use crate::ended::Cancelled;
+use crate::env::wait;
+use crate::kernel::wait::Interrupt;
+use crate::process::ProcessInner;
+use crate::runtime::core::Core;
+use crate::runtime::mail;
+use crate::runtime::shared::Shared;
+use crate::scope::ScopeHead;
+
+/// Cancels need unwinding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CannotCancel;
+
+impl std::fmt::Display for CannotCancel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a program built with panic=abort cannot cancel: a cancel unwinds the virtual processor's stack")
+    }
+}
+
+impl std::error::Error for CannotCancel {}
+
+/// # Errors
+///
+/// In a `panic=abort` build.
+pub(crate) fn check_possible() -> Result<(), CannotCancel> {
+    if cfg!(panic = "abort") { Err(CannotCancel) } else { Ok(()) }
+}
+
+impl Block {
+    /// Whether this life of the block has been asked to end.
+    #[inline]
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // ORDERING: Relaxed: a number that fits only this life; the home core is told by mail as well.
+        self.cancel_for.load(Ordering::Relaxed) == self.birth.load(Ordering::Relaxed)
+    }
+}
+
+/// Asks the life `birth` of `block` to end.
+pub(crate) fn cancel(shared: &'static Shared, block: &'static Block, birth: u64) {
+    if block.birth() != birth {
+        return;
+    }
+    // ORDERING: SeqCst: with the load of `home` below it pairs with `start`'s store of the home and load of this number: either
+    // the starting core sees the cancel, or its home is seen here.
+    block.cancel_for.store(birth, Ordering::SeqCst);
+    std::sync::atomic::fence(Ordering::SeqCst);
+    match block.home() {
+        Some(home) => mail::post(home, Box::new(move |core| look(core, block, birth))),
+        None => {
+            // Unstarted somewhere: it will see the number when it starts.
+            for core in &shared.cores {
+                mail::post(core, Box::new(move |core| look(core, block, birth)));
+            }
+        }
+    }
+}
+
+/// Carries a cancel out for a VP of this core.
+fn look(core: &'static Core, block: &'static Block, birth: u64) {
+    if block.birth() != birth || !block.home().is_some_and(|home| std::ptr::eq(home, core)) || !block.is_started() {
+        return;
+    }
+    interrupt(core, block);
+    let mut scope = block.open_scope.get();
+    let mut any = false;
+    // SAFETY: the VP does not run (its controller runs this), so the scopes it stands in are alive.
+    while let Some(open) = unsafe { scope.as_ref() } {
+        any |= open.cancel();
+        scope = open.outer();
+    }
+    if any {
+        sweep_all(core.shared());
+    }
+}
+
+fn interrupt(core: &'static Core, block: &'static Block) {
+    if block.mode.get() & mode::ABANDONABLE != 0 {
+        // SAFETY: it has started.
+        if let Some(key) = unsafe { block.node() }.key.get() {
+            wait::interrupt(&core.ctx, block, key, Interrupt::Cancel);
+        }
+    }
+}
+
+/// Has every core look for VPs whose scope or process was cancelled.
+pub(crate) fn sweep_all(shared: &Shared) {
+    for core in &shared.cores {
+        mail::post(core, Box::new(sweep));
+    }
+}
+
+/// Cancels the VPs of this core whose scope, or one around it, or whose process was cancelled.
+fn sweep(core: &'static Core) {
+    for block in slab::all().into_iter().flatten() {
+        let birth = block.birth();
+        if birth % 2 == 0 || !block.home().is_some_and(|home| std::ptr::eq(home, core)) || !block.is_started() {
+            continue;
+        }
+        if inherits(block) && !block.is_cancelled() {
+            // ORDERING: Relaxed: this core's own VP.
+            block.cancel_for.store(birth, Ordering::Relaxed);
+            look(core, block, birth);
+        }
+    }
+}
+
+/// Whether a scope around `block`, or its process, was cancelled. On the core that has `block` in hand.
+fn inherits(block: &'static Block) -> bool {
+    if block.process().is_some_and(|process| process.cancels(block)) {
+        return true;
+    }
+    let mut scope: *const ScopeHead = block.scope();
+    // SAFETY: a scope outlives the VPs in it, and its parents outlive it.
+    while let Some(around) = unsafe { scope.as_ref() } {
+        if around.is_cancelled() {
+            return true;
+        }
+        scope = around.parent();
+    }
+    false
+}
+
+/// Whether a VP that is about to start was cancelled before, alone or with what it belongs to.
+pub(crate) fn inherited(block: &'static Block) -> bool {
+    // ORDERING: pairs with `cancel`, see there. The fence is that of the heavy side only where somebody cancels.
+    if inherits(block) {
+        block.cancel_for.store(block.birth(), Ordering::Relaxed);
+    }
+    block.is_cancelled()
+}
+
+/// Has every core look for the VPs of `process`, which was cancelled.
+pub(crate) fn cancel_process(shared: &Shared, process: &ProcessInner) {
+    process.mark_cancelled();
+    sweep_all(shared);
+}
+
+/// Starts the unwinding of the calling VP.
+pub(crate) fn unwind_cancelled() -> ! {
+    if let Some(block) = ctx::installed().and_then(Ctx::current) {
+        if !block.is_thread() {
+            block.set(flag::CANCELLING);
+        }
+    }
+    resume_unwind(Box::new(Cancelled))
+}
+
+/// After a binding wait: unwinds if a cancel came meanwhile.
+pub(crate) fn deliver_noted() {
+    let Some(ctx) = ctx::installed() else { return };
+    if let Some(block) = ctx.current() {
+        if !block.is_thread()
+            && block.is_cancelled()
+            && !block.has(flag::CANCELLING)
+            && !crate::panics::unwinding(ctx)
+        {
+            unwind_cancelled()
+        }
+    }
+}

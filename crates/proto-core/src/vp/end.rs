@@ -1,0 +1,95 @@
+//! What runs on a VP's stack, from its start to its end.
+//!
+//! ```text
+//!   closure taken out of the block ─► run (or dropped, if cancelled before) ─► VP-locals dropped ─► counted in its process ─► controller
+//! ```
+//!
+//! The closure is the creator's: it catches panics and reports to whoever joins (`join`, `scope`). A panic that comes through here all the
+//! same was in a destructor, and goes to the process.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use super::block::{Block, flag};
+use super::{cancel, extra, local};
+use crate::ctx;
+use crate::hooks;
+use crate::runtime::core::Core;
+
+/// Lives the life of `block`, which runs here for the first time.
+pub(crate) fn live(block: &'static Block) {
+    // SAFETY: the VP runs on this core and has not started; its creator put a closure into it.
+    let start = unsafe { block.take_start() };
+    let cancelled = cancel::inherited(block);
+    let outcome = catch_unwind(AssertUnwindSafe(|| if cancelled { drop(start) } else { start.run() }));
+    if let Err(payload) = outcome {
+        leave(block, payload);
+    }
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| local::run_destructors(block))) {
+        leave(block, payload);
+    }
+    end(block);
+}
+
+/// Something unwound to the base of the VP's stack.
+#[cold]
+fn leave(block: &'static Block, payload: Box<dyn std::any::Any + Send>) {
+    if payload.is::<crate::Cancelled>() {
+        return;
+    }
+    if let Some(process) = block.process() {
+        process.note_panic(payload);
+    }
+}
+
+/// The VP has nothing left to do but to be counted.
+fn end(block: &'static Block) {
+    extra::clear(block);
+    let ctx = ctx::get();
+    if ctx.attention() & ctx::attention::HOOKS != 0 {
+        hooks::ended(block);
+    }
+    if let (Some(process), Some(core)) = (block.process(), ctx.core()) {
+        // The last that is done with the process: it may be gone after this.
+        process.count_end(core, block.has(flag::DAEMON));
+    }
+}
+
+/// There was no stack for `block`. On the controller of `core`.
+pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: String) {
+    // SAFETY: the controller has the unstarted VP in hand.
+    let start = unsafe { block.take_start() };
+    let process = block.process();
+    let daemon = block.has(flag::DAEMON);
+    if let Some(process) = process {
+        process.note_failure(format!("{} did not get a stack: {error}", super::VpName::of(block)));
+    }
+    extra::clear(block);
+    // Dropping the closure tells its joiner, which is a request: not on the controller's stack. An OS thread does it.
+    let start = SendStart(start);
+    let index = core.index;
+    let process = process.map(|process| process.handle());
+    let job = std::thread::Builder::new().name("proto-no-stack".into()).spawn(move || {
+        let start = start;
+        drop(start.0);
+        if let Some(process) = process {
+            process.count_end_outside(index, daemon);
+        }
+    });
+    if let Err(error) = job {
+        eprintln!("proto-runtime: out of stacks and of OS threads: {error}");
+        std::process::abort();
+    }
+}
+
+/// A start that goes to another thread: starts are made of closures that may be sent.
+struct SendStart(super::block::Start);
+// SAFETY: a VP's closure is `Send` (`VpBuilder`), it has not run.
+unsafe impl Send for SendStart {}
+
+/// An object that `holder` had taken was given back by somebody else. Its block counted one too many.
+#[cold]
+pub(crate) fn passed_on(holder: &'static Block) {
+    // ORDERING: Relaxed: see `holders::count`.
+    holder.held.store(holder.held.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+}

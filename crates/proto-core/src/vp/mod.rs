@@ -1,0 +1,79 @@
+//! Virtual processors: timelines with stacks of their own.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `block` | the control block of a timeline |
+//! | `slab` | where blocks come from |
+//! | `extra` | what most timelines do not have |
+//! | `name` | [`VpName`] |
+//! | `spawn` | [`VpBuilder`], birth |
+//! | `end` | what runs on a VP's stack from its start to its end |
+//! | `cancel` | cancelling, and delivering it |
+//! | `local` | [`vp_local!`](crate::vp_local) |
+
+pub(crate) mod block;
+pub(crate) mod cancel;
+pub(crate) mod end;
+pub(crate) mod extra;
+pub(crate) mod local;
+mod name;
+pub(crate) mod slab;
+mod spawn;
+
+pub use local::VpLocal;
+pub use name::VpName;
+pub use cancel::CannotCancel;
+pub use spawn::{SpawnError, VpBuilder, VpRef};
+pub(crate) use spawn::{adopt, prepare_thread, seed};
+
+use crate::ctx::{self, Ctx};
+use crate::runtime::controller;
+
+/// Gives the core up: the calling VP goes through its controller and assigner, and comes back when it is assigned again. On an
+/// OS thread, [`std::thread::yield_now`].
+///
+/// A point where a cancel is *not* delivered: only waits are.
+#[inline]
+pub fn yield_now() {
+    let Some(ctx) = ctx::installed() else { return std::thread::yield_now() };
+    match ctx.current() {
+        Some(block) if !block.is_thread() && ctx.in_handler.get().is_none() => {
+            if crate::panics::unwinding(ctx) {
+                crate::panics::switch_while_unwinding(ctx, || controller::yield_now(ctx, block));
+            } else {
+                controller::yield_now(ctx, block);
+            }
+        }
+        _ => std::thread::yield_now(),
+    }
+}
+
+/// Whether the calling code runs on a VP (and not on an OS thread of its own).
+pub fn on_vp() -> bool {
+    ctx::installed().and_then(Ctx::core).is_some()
+}
+
+/// Whether the calling timeline unwinds because of a panic of its own: what a guard asks before it poisons.
+///
+/// Unlike [`std::thread::panicking`] this is `false` for other VPs of a core while one of them unwinds and waits, and for a VP that
+/// unwinds because it was cancelled.
+#[inline]
+pub fn panicking() -> bool {
+    std::thread::panicking() && ctx::installed().map_or(true, crate::panics::own_panic)
+}
+
+/// The name of the calling code: its VP's, or that of the latent task that the VP runs inline, which counts as a child of
+/// its own [design rule 4].
+///
+/// # Panics
+///
+/// On a controller's own stack.
+pub fn current_name() -> VpName {
+    VpName::current(ctx::get().current().expect("an assigner or a hook is no timeline"))
+}
+
+/// Whether the calling timeline unwinds, because of a panic of its own or because it was cancelled. Its waits are then binding.
+#[inline]
+pub fn unwinding() -> bool {
+    std::thread::panicking() && ctx::installed().map_or(true, crate::panics::unwinding)
+}

@@ -1,0 +1,493 @@
+//! Birth of VPs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proto_arch::topology::CoreId;
+use smallvec::SmallVec;
+
+use super::block::{Block, INLINE_PATH, Start, flag};
+use super::{VpName, cancel, extra, slab};
+use crate::ctx::{self, Ctx, attention};
+use crate::hooks;
+use crate::join::{JoinHandle, Packet};
+use crate::process::ProcessInner;
+use crate::runtime::controller;
+use crate::runtime::core::Core;
+use crate::runtime::shared::Shared;
+use crate::scope::ScopeHead;
+use crate::assign::Work;
+
+/// Why a VP was not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SpawnError {
+    /// A stack larger than the runtime makes (4 GiB) was asked for.
+    StackSize(usize),
+    /// The runtime is shutting down.
+    Stopping,
+    /// The asked-for home is no core of the runtime.
+    NoSuchCore(CoreId),
+    /// There is no runtime, and the default one could not be made.
+    NoRuntime(String),
+    /// The limit of living VPs given to the runtime's builder is reached.
+    TooMany {
+        /// That limit.
+        limit: u64,
+    },
+}
+
+impl fmt::Display for SpawnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpawnError::StackSize(size) => write!(f, "a stack of {size} bytes was asked for; the largest is 2 GiB"),
+            SpawnError::Stopping => f.write_str("the runtime is shutting down"),
+            SpawnError::NoSuchCore(core) => write!(f, "the home that was asked for, core {}, is none of the runtime's", core.index()),
+            SpawnError::NoRuntime(why) => write!(f, "the default runtime could not be made: {why}"),
+            SpawnError::TooMany { limit } => {
+                write!(f, "{limit} VPs are alive, the limit of this runtime; raise it with `Builder::max_vps`, or bound the program's own parallelism")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SpawnError {}
+
+impl From<SpawnError> for std::io::Error {
+    fn from(error: SpawnError) -> Self {
+        std::io::Error::other(error)
+    }
+}
+
+/// A reference to a VP: for its name, to cancel it, to place others near it. Does not keep it alive, and may outlive it.
+#[derive(Clone, Copy)]
+pub struct VpRef {
+    block: &'static Block,
+    birth: u64,
+}
+
+impl fmt::Debug for VpRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("VpRef").field(&self.name().to_string()).finish()
+    }
+}
+
+impl PartialEq for VpRef {
+    fn eq(&self, other: &VpRef) -> bool {
+        std::ptr::eq(self.block, other.block) && self.birth == other.birth
+    }
+}
+
+impl Eq for VpRef {}
+
+impl VpRef {
+    pub(crate) fn of(block: &'static Block) -> VpRef {
+        VpRef { block, birth: block.birth() }
+    }
+
+    /// The calling timeline, VP or OS thread.
+    ///
+    /// # Panics
+    ///
+    /// On a controller's own stack.
+    pub fn current() -> VpRef {
+        VpRef::of(ctx::get().current().expect("an assigner or a hook is no timeline"))
+    }
+
+    /// Its name, if it still lives; otherwise the name of whatever timeline uses its control block now, so better ask early.
+    pub fn name(&self) -> VpName {
+        VpName::of(self.block)
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.block.birth() != self.birth
+    }
+
+    /// The core it lives on, once that is settled.
+    pub fn home(&self) -> Option<CoreId> {
+        self.block.home().map(|home| home.place)
+    }
+
+    /// A number that no other timeline of the program has.
+    pub fn id(&self) -> u64 {
+        (std::ptr::from_ref(self.block).addr() as u64) ^ self.birth.rotate_right(20)
+    }
+
+    /// Cancels the VP and everything in the scopes it stands in [design rule 13]: it unwinds from its next abandonable wait.
+    /// Does nothing to an OS thread, or to a VP that has ended.
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build, where nothing can unwind.
+    pub fn cancel(&self) -> Result<(), cancel::CannotCancel> {
+        cancel::check_possible()?;
+        let home = self.block.home().map(Core::shared);
+        let shared = home.or_else(|| ctx::installed().and_then(Ctx::core).map(Core::shared));
+        let shared = match shared {
+            Some(shared) => shared,
+            None if self.block.is_thread() || self.has_ended() => return Ok(()),
+            None => match self.block.process() {
+                Some(process) => process.shared(),
+                None => return Ok(()),
+            },
+        };
+        if !self.block.is_thread() {
+            cancel::cancel(shared, self.block, self.birth);
+        }
+        Ok(())
+    }
+}
+
+/// Where a VP is to start.
+#[derive(Clone, Copy, Debug)]
+enum Where {
+    Anywhere,
+    Core(CoreId),
+    Near(VpRef),
+}
+
+/// Makes VPs: name, stack size, priority, place.
+///
+/// # Examples
+///
+/// ```
+/// let runtime = proto_core::Runtime::builder().controllers(2).build()?;
+/// let sum = runtime.run(|| {
+///     let vp = proto_core::VpBuilder::new().name("adder").stack_size(64 << 10).spawn(|| 1 + 2).unwrap();
+///     vp.join().unwrap()
+/// })?;
+/// assert_eq!(sum, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until `spawn`"]
+pub struct VpBuilder {
+    name: Option<Arc<str>>,
+    stack_size: Option<usize>,
+    priority: u8,
+    place: Where,
+    flags: u32,
+}
+
+impl Default for VpBuilder {
+    fn default() -> Self {
+        VpBuilder::new()
+    }
+}
+
+impl VpBuilder {
+    /// A VP without a name, with the runtime's stack size, priority 128, started wherever a core is free.
+    pub const fn new() -> Self {
+        VpBuilder { name: None, stack_size: None, priority: 128, place: Where::Anywhere, flags: 0 }
+    }
+
+    /// Its name in reports.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The bytes of its stack: reserved, not used until touched. Rounded up to a power of two, at least 32 KiB.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    /// For assigners that look at it ([`Priority`](crate::Priority)): 0 is the lowest, 255 the highest, 128 the usual.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The core on which it starts, and stays.
+    pub fn home(mut self, core: CoreId) -> Self {
+        self.place = Where::Core(core);
+        self
+    }
+
+    /// It starts on the core where `other` lives, if that is settled.
+    pub fn near(mut self, other: &VpRef) -> Self {
+        self.place = Where::Near(*other);
+        self
+    }
+
+    /// Its process does not wait for it: when everything else has ended, it is cancelled.
+    pub fn daemon(mut self) -> Self {
+        self.flags |= flag::DAEMON;
+        self
+    }
+
+    /// Lets the VP move to another core after it has started [design rule 7]. Needs the feature `migrate`, and has no effect with the
+    /// one-OS-thread-per-VP back end.
+    ///
+    /// # Safety
+    ///
+    /// Between two constructs of any language the VP may be on another OS thread than before. The caller makes sure that nothing on its
+    /// stack depends on the thread across a construct:
+    ///
+    /// - no value that is not `Send`, and no reference into a `thread_local!` or anything derived from one, is held across a construct;
+    /// - no code that runs on it (the standard library's thread-locals included: `thread::current`, `RandomState`'s keys, `println!` capture) keeps the *address* of a
+    ///   thread-local across a construct, which compilers do in optimised builds where both are inlined into one function;
+    /// - no OS lock is held across a construct.
+    #[cfg(feature = "migrate")]
+    pub unsafe fn migratable(mut self) -> Self {
+        self.flags |= flag::MIGRATABLE;
+        self
+    }
+
+    /// Creates the VP and gives a handle to join it.
+    ///
+    /// # Errors
+    ///
+    /// See [`SpawnError`]. The closure is dropped then.
+    pub fn spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        let packet = Packet::new();
+        // SAFETY: `f` and `T` are 'static.
+        let vp = unsafe { self.spawn_packet(f, Arc::clone(&packet), std::ptr::null()) }?;
+        Ok(JoinHandle::new(packet, vp))
+    }
+
+    /// # Safety
+    ///
+    /// - Whatever `f` and `T` borrow outlives the VP: it belongs to `scope`, which waits for it, or they are 'static.
+    pub(crate) unsafe fn spawn_packet<T, F>(
+        self,
+        f: F,
+        packet: Arc<Packet<T>>,
+        scope: *const ScopeHead,
+    ) -> Result<VpRef, SpawnError>
+    where
+        T: Send,
+        F: FnOnce() -> T + Send,
+    {
+        let run = crate::join::body(f, packet, scope);
+        // SAFETY: duty of the caller; `F` and `T` are Send.
+        let start = unsafe { Start::new(run) };
+        let target = Target::find()?;
+        // SAFETY: as said.
+        unsafe { self.birth(&target, start, scope) }
+    }
+
+    /// Makes the VP and hands it over to a core.
+    ///
+    /// # Safety
+    ///
+    /// - `start` may run on any of the target's cores, and what it borrows lives until it has.
+    unsafe fn birth(self, target: &Target, start: Start, scope: *const ScopeHead) -> Result<VpRef, SpawnError> {
+        let (shared, process) = (target.shared, target.process);
+        let class = match self.stack_size {
+            None => shared.stack_class,
+            Some(size) => crate::runtime::class_of(size).ok_or(SpawnError::StackSize(size))?,
+        };
+        if shared.is_stopping() {
+            return Err(SpawnError::Stopping);
+        }
+        let home = match self.place {
+            Where::Anywhere => None,
+            Where::Core(place) => Some(shared.core_at(place).ok_or(SpawnError::NoSuchCore(place))?),
+            Where::Near(vp) => vp.block.home().filter(|home| std::ptr::eq(home.shared(), shared)),
+        };
+        let block = target.block();
+        // SAFETY: a fresh block is this code's own.
+        unsafe { block.put_start(start) };
+        block.reset();
+        block.instance.set(process.instance());
+        block.priority.set(self.priority);
+        block.stack_class.set(class);
+        block.set_process(process);
+        block.set_scope(scope);
+        if let Some(home) = home {
+            block.set_home(home);
+        }
+        let flags = self.flags | if home.is_some() { flag::PLACED } else { 0 };
+        // ORDERING: Relaxed: handed over with the work.
+        block.flags.store(flags, Ordering::Relaxed);
+        name(block, target.parent, self.name);
+        let birth = block.bear();
+        let vp = VpRef { block, birth };
+        if target.hooks {
+            hooks::born(block);
+        }
+        process.count_birth(target.core, self.flags & flag::DAEMON != 0);
+        target.hand_over(block, home);
+        Ok(vp)
+    }
+}
+
+/// Gives `block` its place in the tree: the next child of `parent`.
+#[inline]
+fn name(block: &Block, parent: Option<&Block>, user: Option<Arc<str>>) {
+    let Some(parent) = parent else {
+        block.depth.set(1);
+        block.path[0].store(0, Ordering::Relaxed);
+        return extra::set_name(block, user, &[]);
+    };
+    let number = parent.children.get();
+    parent.children.set(number.wrapping_add(1));
+    let depth = usize::from(parent.depth.get());
+    if depth < INLINE_PATH {
+        for (step, of_parent) in block.path.iter().zip(&parent.path[..depth]) {
+            step.store(of_parent.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        block.path[depth].store(number, Ordering::Relaxed);
+        block.depth.set(parent.depth.get() + 1);
+        if user.is_some() {
+            extra::set_name(block, user, &[]);
+        }
+        return;
+    }
+    let mut path: SmallVec<[u32; 32]> = VpName::of(parent).path().iter().copied().collect();
+    path.push(number);
+    set_path(block, &path, user);
+}
+
+/// Writes a path of any length: the last steps stay in the block, the others go into the extra part. Paths beyond 255 steps forget
+/// their beginning.
+#[cold]
+fn set_path(block: &Block, path: &[u32], user: Option<Arc<str>>) {
+    let path = &path[path.len().saturating_sub(usize::from(u8::MAX))..];
+    let prefix = path.len().saturating_sub(INLINE_PATH);
+    for (step, of_path) in block.path.iter().zip(&path[prefix..]) {
+        step.store(*of_path, Ordering::Relaxed);
+    }
+    block.depth.set(u8::try_from(path.len()).unwrap_or(u8::MAX));
+    extra::set_name(block, user, &path[..prefix]);
+}
+
+/// An OS thread is attached: its block's name and state.
+pub(crate) fn prepare_thread(block: &'static Block) {
+    static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    block.flags.store(flag::THREAD, Ordering::Relaxed);
+    block.reset();
+    block.set_process(std::ptr::null());
+    block.set_scope(std::ptr::null());
+    block.depth.set(1);
+    block.path[0].store(NUMBER.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    // SAFETY: the fresh block is this thread's own; a thread has a node from the start.
+    unsafe { block.put_node() };
+    if let Some(name) = std::thread::current().name() {
+        extra::set_name(block, Some(Arc::from(name)), &[]);
+    }
+}
+
+/// Where new VPs go: the runtime and process of whoever creates them.
+struct Target {
+    shared: &'static Shared,
+    process: &'static ProcessInner,
+    /// The core that the creator runs on; `None`: an OS thread.
+    core: Option<&'static Core>,
+    parent: Option<&'static Block>,
+    hooks: bool,
+}
+
+impl Target {
+    #[inline]
+    fn find() -> Result<Target, SpawnError> {
+        let ctx = ctx::get();
+        let Some(parent) = ctx.current() else { panic!("an assigner or a hook creates no VPs") };
+        assert!(ctx.in_handler.get().is_none(), "a handler creates no VPs: answer, and let the wrapper do it");
+        let hooks = ctx.attention() & attention::HOOKS != 0;
+        match (ctx.core(), parent.process()) {
+            (Some(core), Some(process)) => {
+                if ctx.attention() & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
+                    controller::yield_now(ctx, parent);
+                }
+                Ok(Target { shared: core.shared(), process, core: Some(core), parent: Some(parent), hooks })
+            }
+            _ => {
+                let process = crate::process::ambient().map_err(|error| SpawnError::NoRuntime(error.to_string()))?;
+                Ok(Target { shared: process.shared(), process, core: None, parent: Some(parent), hooks: process.shared().hooks.any() })
+            }
+        }
+    }
+
+    fn seed(process: &'static ProcessInner) -> Target {
+        let ctx = ctx::get();
+        let shared = process.shared();
+        let core = ctx.core().filter(|core| std::ptr::eq(core.shared(), shared));
+        Target { shared, process, core, parent: None, hooks: shared.hooks.any() }
+    }
+
+    #[inline]
+    fn block(&self) -> &'static Block {
+        match self.core {
+            // SAFETY: the creator runs on that core; `take` locks, but neither switches nor comes back here.
+            Some(core) => unsafe {
+                core.owner(|owner| {
+                    if owner.blocks.is_empty() {
+                        slab::take(&mut owner.blocks);
+                    }
+                    owner.blocks.pop().expect("the slab gives at least one block")
+                })
+            },
+            None => slab::take_one(),
+        }
+    }
+
+    #[inline]
+    fn hand_over(&self, block: &'static Block, home: Option<&'static Core>) {
+        match (home, self.core) {
+            (None, Some(core)) => {
+                // May move, so it is taken in.
+                let _ = core.newborn.push(Work::new(block));
+                controller::set_crowded(core, true);
+                crate::task::published(core);
+            }
+            (Some(home), Some(core)) => controller::make_ready(&core.ctx, home, block),
+            (home, None) => {
+                let home = home.unwrap_or_else(|| self.shared.core_for_outsider());
+                controller::deliver(home, block);
+            }
+        }
+    }
+}
+
+/// Creates the seed VP of a process.
+///
+/// # Safety
+///
+/// - What `f` borrows outlives the process.
+pub(crate) unsafe fn seed<F: FnOnce() + Send>(process: &'static ProcessInner, f: F) -> Result<VpRef, SpawnError> {
+    // SAFETY: duty of the caller.
+    let start = unsafe { Start::new(f) };
+    // SAFETY: `F` is Send; duty of the caller.
+    unsafe { VpBuilder::new().birth(&Target::seed(process), start, std::ptr::null()) }
+}
+
+/// Makes a VP of a latent task of `owner` (the `number`-th child of it, or of the inline job `around`) that `core`, which runs this, has won.
+pub(crate) fn adopt(
+    core: &'static Core,
+    owner: &'static Block,
+    around: *const crate::task::JobHead,
+    number: u32,
+    start: Start,
+) -> Work {
+    let process = owner.process().expect("a VP that forks has a process");
+    let target = Target { shared: core.shared(), process, core: Some(core), parent: Some(owner), hooks: false };
+    let block = target.block();
+    // SAFETY: a fresh block is this code's own.
+    unsafe { block.put_start(start) };
+    block.reset();
+    block.instance.set(owner.instance.get());
+    block.priority.set(owner.priority.get());
+    block.stack_class.set(owner.stack_class.get());
+    block.set_process(process);
+    block.set_scope(owner.innermost_scope());
+    block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
+    let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();
+    VpName::push_inline(&mut path, around);
+    path.push(number);
+    set_path(block, &path, None);
+    block.bear();
+    if core.ctx.attention() & attention::HOOKS != 0 {
+        hooks::born(block);
+    }
+    process.count_birth(Some(core), block.has(flag::DAEMON));
+    Work::new(block)
+}
