@@ -73,7 +73,8 @@ fn on_panic(info: &PanicHookInfo<'_>, users: &(dyn Fn(&PanicHookInfo<'_>) + Send
             return;
         }
         if let Some(block) = ctx.current() {
-            if !block.is_thread() {
+            if !block.is_thread() && !unwinding(ctx) {
+                block.clear(flag::CANCELLING);
                 block.set(flag::PANICKING);
             }
         }
@@ -93,5 +94,19 @@ pub(crate) fn replay_deferred(message: &Arc<str>) {
         if !block.is_thread() {
             block.clear(flag::PANICKING);
         }
+    }
+}
+
+/// Takes a panic out of a destructor that ran where nothing may unwind: it goes to the process, as one of a VP that nobody joins.
+#[cold]
+pub(crate) fn nobody_catches(payload: Box<dyn std::any::Any + Send>) {
+    match ctx::installed().and_then(Ctx::current) {
+        Some(block) if !block.is_thread() => {
+            if let Some(process) = block.process() {
+                process.note_panic(payload);
+            }
+        }
+        // An OS thread's: the hook has shown it.
+        _ => drop(payload),
     }
 }

@@ -1,6 +1,7 @@
 //! What a pass leaves to be done after the unlock: timelines to make ready, requests to send on, values to drop.
 
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::wait;
 use crate::ctx::Ctx;
@@ -50,43 +51,48 @@ impl Op {
 
 /// See the head of this file. Every op in it runs, also when one before it panics.
 pub(crate) struct After {
+    /// How many of `wakes` are written, and which of the others: one word, so that an empty one costs one store.
+    has: u32,
     wakes: [MaybeUninit<&'static Block>; INLINE_WAKES],
-    count: u8,
-    has_ops: bool,
     more_wakes: MaybeUninit<Vec<&'static Block>>,
-    /// Ops, then those that come last. Initialised if `has_ops`.
+    /// Ops, then those that come last.
     ops: MaybeUninit<(Vec<Op>, Vec<Op>)>,
     first: MaybeUninit<Op>,
-    has_first: bool,
-    has_more: bool,
 }
+
+/// The low bits of `has` count the wakes.
+const WAKES: u32 = 0xf;
+const HAS_MORE_WAKES: u32 = 1 << 4;
+const HAS_OPS: u32 = 1 << 5;
+const HAS_FIRST: u32 = 1 << 6;
 
 impl After {
     #[inline(always)]
     pub(crate) fn new() -> After {
         After {
+            has: 0,
             wakes: [MaybeUninit::uninit(); INLINE_WAKES],
-            count: 0,
-            has_ops: false,
             more_wakes: MaybeUninit::uninit(),
             ops: MaybeUninit::uninit(),
             first: MaybeUninit::uninit(),
-            has_first: false,
-            has_more: false,
         }
     }
 
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.count == 0 && !self.has_ops && !self.has_first
+        self.has == 0
+    }
+
+    fn has(&self, what: u32) -> bool {
+        self.has & what != 0
     }
 
     #[inline]
     pub(crate) fn wake(&mut self, block: &'static Block) {
-        let index = usize::from(self.count);
+        let index = (self.has & WAKES) as usize;
         if index < INLINE_WAKES {
             self.wakes[index].write(block);
-            self.count += 1;
+            self.has += 1;
         } else {
             self.wake_more(block);
         }
@@ -94,11 +100,11 @@ impl After {
 
     #[cold]
     fn wake_more(&mut self, block: &'static Block) {
-        if !self.has_more {
+        if !self.has(HAS_MORE_WAKES) {
             self.more_wakes.write(Vec::new());
-            self.has_more = true;
+            self.has |= HAS_MORE_WAKES;
         }
-        // SAFETY: initialised: `has_more`.
+        // SAFETY: initialised: `HAS_MORE_WAKES`.
         unsafe { self.more_wakes.assume_init_mut() }.push(block);
     }
 
@@ -111,9 +117,9 @@ impl After {
     pub(crate) unsafe fn op<F: FnOnce(&'static Ctx)>(&mut self, f: F) {
         // SAFETY: duty of the caller.
         let op = unsafe { Op::new(f) };
-        if !self.has_first && !self.has_ops {
+        if !self.has(HAS_FIRST | HAS_OPS) {
             self.first.write(op);
-            self.has_first = true;
+            self.has |= HAS_FIRST;
         } else {
             self.vectors().0.push(op);
         }
@@ -133,71 +139,51 @@ impl After {
 
     #[cold]
     fn vectors(&mut self) -> &mut (Vec<Op>, Vec<Op>) {
-        if !self.has_ops {
+        if !self.has(HAS_OPS) {
             self.ops.write((Vec::new(), Vec::new()));
-            self.has_ops = true;
+            self.has |= HAS_OPS;
         }
-        // SAFETY: initialised: `has_ops`.
+        // SAFETY: initialised: `HAS_OPS`.
         unsafe { self.ops.assume_init_mut() }
     }
 
-    /// Carries everything out.
+    /// Carries everything out, and leaves nothing.
     #[inline]
-    pub(crate) fn run(self, ctx: &'static Ctx) {
-        let mut this = ManuallyDrop::new(self);
-        for index in 0..usize::from(this.count) {
-            // SAFETY: the first `count` are written.
-            let block = unsafe { this.wakes[index].assume_init() };
+    pub(crate) fn run(&mut self, ctx: &'static Ctx) {
+        let has = std::mem::take(&mut self.has);
+        for index in 0..(has & WAKES) as usize {
+            // SAFETY: the first ones are written.
+            let block = unsafe { self.wakes[index].assume_init() };
             wait::schedule(ctx, block);
         }
-        if this.has_more {
-            // SAFETY: initialised, and taken once.
-            for block in unsafe { this.more_wakes.assume_init_read() } {
+        if has & !WAKES != 0 {
+            self.run_more(ctx, has);
+        }
+    }
+
+    #[inline(never)]
+    fn run_more(&mut self, ctx: &'static Ctx, has: u32) {
+        if has & HAS_MORE_WAKES != 0 {
+            // SAFETY: initialised, and taken once: `run` has cleared the mark.
+            for block in unsafe { self.more_wakes.assume_init_read() } {
                 wait::schedule(ctx, block);
             }
         }
-        if !this.has_first && !this.has_ops {
-            return;
-        }
-        let mut rest = Rest { ctx, ops: Vec::new().into_iter(), last: Vec::new().into_iter() };
-        if this.has_ops {
-            // SAFETY: initialised, and taken once.
-            let (ops, last) = unsafe { this.ops.assume_init_read() };
-            rest.ops = ops.into_iter();
-            rest.last = last.into_iter();
-        }
-        if this.has_first {
-            // SAFETY: written, and taken once.
-            unsafe { this.first.assume_init_read() }.run(ctx);
-        }
-        let _ = &mut this;
-        drop(rest);
-    }
-}
-
-/// The ops still to run. Its drop runs them, so a panic in one does not lose the others; a second panic aborts, as any panic while
-/// unwinding does.
-struct Rest {
-    ctx: &'static Ctx,
-    ops: std::vec::IntoIter<Op>,
-    last: std::vec::IntoIter<Op>,
-}
-
-impl Drop for Rest {
-    fn drop(&mut self) {
-        while let Some(op) = self.ops.next().or_else(|| self.last.next()) {
-            let again = Again(self);
-            op.run(again.0.ctx);
-            std::mem::forget(again);
-        }
-
-        struct Again<'a>(&'a mut Rest);
-        impl Drop for Again<'_> {
-            fn drop(&mut self) {
-                while let Some(op) = self.0.ops.next().or_else(|| self.0.last.next()) {
-                    op.run(self.0.ctx);
-                }
+        // The requester may be in a queue by now, so nothing may unwind out of its pass; and what panics here is the drop of a user's
+        // value: nobody's panic, which goes to the process.
+        let run = |op: Op| {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| op.run(ctx))) {
+                crate::panics::nobody_catches(payload);
             }
+        };
+        if has & HAS_FIRST != 0 {
+            // SAFETY: written, and taken once.
+            run(unsafe { self.first.assume_init_read() });
+        }
+        if has & HAS_OPS != 0 {
+            // SAFETY: initialised, and taken once.
+            let (ops, last) = unsafe { self.ops.assume_init_read() };
+            ops.into_iter().chain(last).for_each(run);
         }
     }
 }

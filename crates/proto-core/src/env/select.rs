@@ -7,12 +7,12 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::time::Instant;
 
 use super::cell::EnvCell;
-use super::hidden::{Hidden, Status};
+use super::hidden::{Origin, Status};
 use super::node::Node;
 use super::{Info, Kind, RequestHandler, wait};
 use crate::ctx::{self, Ctx, attention};
@@ -52,14 +52,11 @@ where
         block: &'static Block,
         place: &'static Location<'static>,
     ) -> Result<Status, Ended> {
-        let mut hidden = Hidden::new(ctx, self.cell.head(), block, self.reply.as_mut_ptr().cast(), place);
-        hidden.branch = Some(NonNull::from(&*self.node));
-        // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node.
-        let status = unsafe { self.cell.pass_with(&mut hidden, (self.make)(), ctx.attention()) }?;
-        if hidden.has_after() {
-            hidden.run_after();
-        }
-        Ok(status)
+        let mut origin = Origin::Branch(NonNull::from(&*self.node));
+        let request = (self.make)();
+        // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node; `origin` is this frame's.
+        let passed = unsafe { self.cell.pass(ctx, block, self.reply.as_mut_ptr(), request, place, &raw mut origin) };
+        passed.map(|(status, _)| status)
     }
 
     fn node(&self) -> &Node {
@@ -151,16 +148,23 @@ impl<'a, Out> Select<'a, Out> {
             wait::door(ctx, seen, INFO, place)?;
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, INFO) };
+        if ctx.in_handler.get().is_some() {
+            wait::misplaced_request(ctx, INFO);
+        }
         let key = block.wait.begin_arming();
+        // SAFETY: the caller runs: it has started.
+        unsafe { block.node() }.key.set(Some(key));
         let end = loop {
-            match self.arm_all(ctx, block, key, place) {
-                Ok(Some(branch)) => {
+            // Runs the user's `make`s, which may panic while branches are in their queues.
+            let armed = catch_unwind(AssertUnwindSafe(|| self.arm_all(ctx, block, key, place)));
+            match armed {
+                Ok(Ok(Some(branch))) => {
                     // Own answer: nobody else has won or can.
                     let claim = block.wait.claim_own(key.with_branch(branch));
                     block.wait.publish(claim);
                     break Ok(End::Answered(branch));
                 }
-                Ok(None) => {
+                Ok(Ok(None)) => {
                     let notes = block.wait.finish_arming(key);
                     if notes.is_empty() {
                         break Ok(wait::stand(ctx, block, key, INFO, place, deadline));
@@ -169,21 +173,29 @@ impl<'a, Out> Select<'a, Out> {
                     if notes.cancel || notes.deadline {
                         let claim = block.wait.claim_own(key);
                         block.wait.publish(claim);
-                        break Err(if notes.cancel { Ended::Cancelled } else { Ended::Deadline });
+                        break Err(Stopped::Ended(if notes.cancel { Ended::Cancelled } else { Ended::Deadline }));
                     }
                 }
-                Err(why) => {
+                Ok(Err(why)) => {
                     let claim = block.wait.claim_own(key);
                     block.wait.publish(claim);
-                    break Err(why);
+                    break Err(Stopped::Ended(why));
+                }
+                Err(payload) => {
+                    let claim = block.wait.claim_own(key);
+                    block.wait.publish(claim);
+                    break Err(Stopped::Panicked(payload));
                 }
             }
         };
         self.leave_all();
         match end {
-            Err(why) => {
+            Err(stopped) => {
                 block.wait.retire();
-                Err(why)
+                match stopped {
+                    Stopped::Ended(why) => Err(why),
+                    Stopped::Panicked(payload) => resume_unwind(payload),
+                }
             }
             Ok(end) => {
                 let ctx = ctx::get();
@@ -209,7 +221,7 @@ impl<'a, Out> Select<'a, Out> {
             match branch.arm(ctx, block, place)? {
                 Status::Answered => return Ok(Some(index)),
                 Status::Queued => {}
-                Status::Pending | Status::TryAgain(_) => {
+                Status::Pending | Status::TryAgain => {
                     return Err(Ended::Abandoned((INFO.request)()));
                 }
             }
@@ -217,7 +229,7 @@ impl<'a, Out> Select<'a, Out> {
         Ok(None)
     }
 
-    /// Takes all nodes that are still in a queue out of it.
+    /// Takes all nodes that are still in a queue out of it, and then drops what was left in the queues with them.
     fn leave_all(&self) {
         for branch in &self.branches {
             let node = branch.node();
@@ -230,10 +242,20 @@ impl<'a, Out> Select<'a, Out> {
                     head.heads.unlink(node);
                 }
                 head.unlock(version);
-                wait::discard_data(node);
             }
         }
+        for branch in &self.branches {
+            // User values: their destructors may panic, so they come last.
+            wait::discard_data(branch.node());
+        }
     }
+}
+
+/// Why a select came to no answer.
+enum Stopped {
+    Ended(Ended),
+    /// One of its closures panicked.
+    Panicked(Box<dyn std::any::Any + Send>),
 }
 
 impl<Out> Drop for Select<'_, Out> {

@@ -12,21 +12,27 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 
 use super::cell::Loan;
-use super::hidden::Hidden;
 use super::wait;
 use crate::kernel::wait::{End, EndResult, Forward, Key};
 use crate::vp::block::Block;
 
-/// The timeline whose request is being handled. See [`Hidden`] for what can be done with it.
+/// The timeline whose request is being handled. See [`Hidden`](super::Hidden) for what can be done with it.
 #[must_use = "a caller that is neither answered, queued nor suspended is lost: its request ends as abandoned"]
-pub struct Caller<'h, T>(PhantomData<(&'h mut (), fn(T))>);
+pub struct Caller<'h, T> {
+    pub(crate) block: &'static Block,
+    /// Where the reply goes: in the requester's frame, good until its wait is over.
+    pub(crate) reply: *mut T,
+    pub(crate) place: &'static Location<'static>,
+    _handler: PhantomData<(&'h mut (), fn(T))>,
+}
 
 impl<T> Caller<'_, T> {
     #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Caller(PhantomData)
+    pub(crate) fn new(block: &'static Block, reply: *mut T, place: &'static Location<'static>) -> Self {
+        Caller { block, reply, place, _handler: PhantomData }
     }
 }
 
@@ -38,7 +44,7 @@ impl<T> fmt::Debug for Caller<'_, T> {
 
 /// A timeline that waits for a `T`.
 ///
-/// Resume it with [`Hidden::resume`] from a handler, or with [`Suspended::resume`] from anywhere. Dropped, it resumes its timeline with
+/// Resume it with [`Hidden::resume`](super::Hidden::resume) from a handler, or with [`Suspended::resume`] from anywhere. Dropped, it resumes its timeline with
 /// [`Ended::Abandoned`](crate::Ended::Abandoned); leaked, its timeline waits on, and reports list it.
 #[must_use = "a dropped token ends its timeline's wait with an error"]
 pub struct Suspended<T> {
@@ -74,7 +80,7 @@ impl<T> Suspended<T> {
         self.block
     }
 
-    /// Resumes the timeline with `reply`. For code outside handlers; a handler uses [`Hidden::resume`].
+    /// Resumes the timeline with `reply`. For code outside handlers; a handler uses [`Hidden::resume`](super::Hidden::resume).
     ///
     /// # Errors
     ///
@@ -147,32 +153,42 @@ mod sealed {
 /// A timeline that a handler can name: its caller, or one that it just resumed.
 pub trait Timeline: sealed::Sealed {
     #[doc(hidden)]
-    fn block_of(&self, hidden: &Hidden<'_>) -> BlockOf;
+    fn who(&self) -> Who;
 }
 
-/// A timeline's control block, opaque.
+/// A timeline's control block, and where it sent its request from. Opaque.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
-pub struct BlockOf(pub(crate) &'static Block);
+pub struct Who {
+    pub(crate) block: &'static Block,
+    pub(crate) place: Option<&'static Location<'static>>,
+}
+
+impl Who {
+    /// A timeline that waits, or was just resumed: what it noted when it began to wait.
+    fn waiting(block: &'static Block) -> Who {
+        Who { block, place: block.reason().map(|(_, place)| place) }
+    }
+}
 
 impl<T> Timeline for Caller<'_, T> {
     #[inline(always)]
-    fn block_of(&self, hidden: &Hidden<'_>) -> BlockOf {
-        BlockOf(hidden.block)
+    fn who(&self) -> Who {
+        Who { block: self.block, place: Some(self.place) }
     }
 }
 
 impl<D> Timeline for Woken<D> {
     #[inline(always)]
-    fn block_of(&self, _: &Hidden<'_>) -> BlockOf {
-        BlockOf(self.block)
+    fn who(&self) -> Who {
+        Who::waiting(self.block)
     }
 }
 
 impl<T> Timeline for Suspended<T> {
     #[inline(always)]
-    fn block_of(&self, _: &Hidden<'_>) -> BlockOf {
-        BlockOf(self.block)
+    fn who(&self) -> Who {
+        Who::waiting(self.block)
     }
 }
 

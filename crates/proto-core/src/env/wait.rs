@@ -22,17 +22,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cell::{CellHead, EnvCell, Loan};
-use super::hidden::{Hidden, Status};
+use super::hidden::{Hidden, Origin, Status};
 use super::node::Node;
-use super::token::{Forwarded, Suspended};
-use super::{Info, InfoOf, Kind, RequestHandler};
+use super::token::{Caller, Forwarded, Suspended};
+use super::{Info, Kind, RequestHandler};
 use crate::ctx::{Ctx, attention};
 use crate::ended::Ended;
 use crate::hooks;
 use crate::kernel::spin::{SpinWord, Version};
 use crate::kernel::wait::{End, EndResult, Holding, Interrupt, Interrupted, Key, Place};
 use crate::runtime::controller;
-use crate::vp::block::{Block, flag, mode};
+use crate::vp::block::{Block, mode};
 
 /// How long a timeline that unwinds holds its core before it suspends in a wait [design rule 13].
 const UNWINDING_HOLD: Duration = Duration::from_millis(1);
@@ -98,7 +98,7 @@ pub(crate) fn door(
         block.set_reason(info, place);
         controller::yield_now(ctx, block);
     }
-    if info.kind == Kind::Abandonable && block.is_cancelled() && may_cancel(ctx, block) {
+    if info.kind == Kind::Abandonable && block.is_cancelled() && !crate::panics::unwinding(ctx) {
         return Err(Ended::Cancelled);
     }
     if !block.is_cancelled() {
@@ -107,42 +107,48 @@ pub(crate) fn door(
     Ok(())
 }
 
-/// Whether a cancel may be delivered to the running `block` now: not while it unwinds.
-fn may_cancel(ctx: &'static Ctx, block: &Block) -> bool {
-    !block.has(flag::CANCELLING) && !crate::panics::unwinding(ctx)
-}
 
 /// Queues the requester of the pass in queue `slot` of its environment. Under the lock.
 #[inline]
-pub(crate) fn enqueue(hidden: &mut Hidden<'_>, slot: u16, put: impl FnOnce(&Node)) {
-    let block = hidden.block;
+pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: u16, put: impl FnOnce(&Node)) {
+    check_may_wait(hidden);
+    let block = caller.block;
     // SAFETY: the cell is locked by the pass that `hidden` belongs to, hence alive.
     let head = unsafe { &*hidden.head };
-    if let Some(branch) = hidden.branch {
-        // SAFETY: the select's frame holds its nodes until its wait is over and they are unlinked.
-        let node = unsafe { branch.as_ref() };
-        node.reply.set(hidden.reply);
-        put(node);
-        head.heads.link(head, slot, node, block);
-    } else {
-        // SAFETY: the requester runs, or waits: it has started.
-        let node = unsafe { block.node() };
-        node.reply.set(hidden.reply);
-        put(node);
-        let key = match hidden.forwarded.take() {
-            Some(forward) => {
-                let key = forward.key();
-                let notes = block.wait.finish_forward(forward, Place::Queued);
-                hidden.recheck = !notes.is_empty();
-                key
-            }
-            None => block.wait.arm_queued(),
-        };
-        node.key.set(Some(key));
-        head.heads.link(head, slot, node, block);
+    // SAFETY: the requester runs, or waits: it has started.
+    let mut node = unsafe { block.node() };
+    match hidden.origin() {
+        None => {
+            node.key.set(Some(block.wait.arm_queued()));
+        }
+        Some(Origin::Branch(branch)) => {
+            // SAFETY: the select's frame holds its nodes until its wait is over and they are unlinked.
+            node = unsafe { branch.as_ref() };
+        }
+        Some(Origin::Forwarded { forward, recheck }) => {
+            let forward = forward.take().expect("a forwarded request is queued once");
+            node.key.set(Some(forward.key()));
+            *recheck = !block.wait.finish_forward(forward, Place::Queued).is_empty();
+        }
     }
+    node.reply.set(caller.reply.cast());
+    put(node);
+    head.heads.link(head, slot, node, block);
     name_object(head, block);
     hidden.status = Status::Queued;
+}
+
+/// Panics if the request that is being handled is a release. In the handler, before anything is linked: its requester will not wait.
+#[inline]
+fn check_may_wait(hidden: &Hidden<'_>) {
+    if let Some(info) = hidden.ctx.in_handler.get() {
+        assert!(
+            info.kind != Kind::Release,
+            "the handler of the release request {} of {} made its caller wait",
+            (info.request)(),
+            (info.environment)()
+        );
+    }
 }
 
 /// Gives an object its name for people, the first time somebody queues there. Under the lock.
@@ -162,28 +168,26 @@ fn name_object_now(head: &CellHead, block: &'static Block) {
 }
 
 /// Takes the requester's token. Under the lock.
-pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>) -> Suspended<T> {
-    let block = hidden.block;
-    let reply = hidden.reply.cast::<T>();
-    let key = if let Some(branch) = hidden.branch {
+pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> Suspended<T> {
+    check_may_wait(hidden);
+    let block = caller.block;
+    // SAFETY: the requester runs, or waits: it has started.
+    let node = unsafe { block.node() };
+    let key = match hidden.origin() {
+        None => block.wait.arm_free(),
         // SAFETY: as in `enqueue`.
-        unsafe { branch.as_ref() }.key()
-    } else {
-        match hidden.forwarded.take() {
-            Some(forward) => {
-                let key = forward.key();
-                let notes = block.wait.finish_forward(forward, Place::Free);
-                hidden.recheck = !notes.is_empty();
-                key
-            }
-            None => block.wait.arm_free(),
+        Some(Origin::Branch(branch)) => unsafe { branch.as_ref() }.key(),
+        Some(Origin::Forwarded { forward, recheck }) => {
+            let forward = forward.take().expect("a forwarded request is suspended once");
+            let key = forward.key();
+            *recheck = !block.wait.finish_forward(forward, Place::Free).is_empty();
+            key
         }
     };
-    if hidden.branch.is_none() {
-        // SAFETY: the requester runs, or waits: it has started.
-        unsafe { block.node() }.key.set(Some(key));
+    if !matches!(hidden.origin(), Some(Origin::Branch(_))) {
+        node.key.set(Some(key));
     }
-    Suspended::new(block, key, reply)
+    Suspended::new(block, key, caller.reply)
 }
 
 /// What a requester does that was not answered at once. `Ok` after its reply was written.
@@ -200,7 +204,7 @@ pub(crate) fn unanswered(
     match status {
         Status::Answered => return Ok(()),
         Status::Queued => {}
-        Status::TryAgain(_) => panic!("{} asks its caller to try again, which a plain request cannot", (info.environment)()),
+        Status::TryAgain => panic!("{} asks its caller to try again, which a plain request cannot", (info.environment)()),
         Status::Pending => {
             debug_assert!(false, "the handler of {} of {} returned with its caller neither answered, queued nor suspended", (info.request)(), (info.environment)());
             return Err(Ended::Abandoned((info.request)()));
@@ -210,7 +214,6 @@ pub(crate) fn unanswered(
     // SAFETY: the requester runs: it has started.
     let node = unsafe { block.node() };
     let key = node.key();
-    assert!(info.kind != Kind::Release, "the handler of the release request {} of {} made its caller wait", (info.request)(), (info.environment)());
     let end = stand(ctx, block, key, info, place, deadline);
     let back = node.back.take();
     finish(ctx, block, info, end).or_else(|why| match back {
@@ -233,7 +236,7 @@ pub(crate) fn stand(
     if block.is_thread() {
         return crate::runtime::attach::stand(block, key, deadline);
     }
-    let unwinding = crate::panics::unwinding(ctx) || block.has(flag::CANCELLING);
+    let unwinding = crate::panics::unwinding(ctx);
     let abandonable = info.kind == Kind::Abandonable && !unwinding;
     block.mode.set(if abandonable { mode::ABANDONABLE } else { 0 });
     if unwinding {
@@ -300,7 +303,13 @@ fn take_message(block: &'static Block) -> Arc<str> {
 
 /// Ends every wait in the queues of a breaking environment. Under its lock. Gives back whom to make ready.
 #[cold]
-pub(crate) fn break_all(head: &CellHead, message: &Arc<str>, hidden: &Hidden<'_>) -> Vec<&'static Block> {
+pub(crate) fn break_all(
+    head: &CellHead,
+    message: &Arc<str>,
+    requester: &'static Block,
+    hidden: &mut Hidden<'_>,
+) -> Vec<&'static Block> {
+    let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
     let mut nodes: Vec<*const Node> = Vec::new();
     head.heads.for_each(|node| nodes.push(node));
     let mut ready = Vec::new();
@@ -308,21 +317,24 @@ pub(crate) fn break_all(head: &CellHead, message: &Arc<str>, hidden: &Hidden<'_>
         // SAFETY: it was linked a moment ago, and the lock is held.
         let node = unsafe { &*node };
         let block = node.block();
-        let own = std::ptr::eq(block, hidden.block);
-        if own && hidden.branch.is_some() {
+        if in_select && std::ptr::eq(block, requester) {
             // The select that was just entering: it looks after its nodes itself.
             continue;
         }
+        // The requester may be among them, queued before its handler panicked: it is made ready like any other.
         if block.wait.end(node.key(), End::Broken) == EndResult::Won {
             head.heads.unlink(node);
-            if own {
-                // The requester itself, which had been queued before its handler panicked: it gets the error directly.
-                block.wait.retire();
-                discard_data(node);
-            } else {
-                leave_message(block, message);
-                ready.push(block);
-            }
+            leave_message(block, message);
+            ready.push(block);
+        }
+    }
+    if hidden.status == Status::Queued && !in_select {
+        // Or its token was taken, and may now lie in the value that is to be dropped.
+        // SAFETY: the requester runs, or waits: it has started.
+        let key = unsafe { requester.node() }.key();
+        if requester.wait.end(key, End::Broken) == EndResult::Won {
+            leave_message(requester, message);
+            ready.push(requester);
         }
     }
     ready
@@ -428,12 +440,6 @@ pub(crate) fn posted<L, R>(
     // SAFETY: the lender is the requester of the pass that posted, which has not gone on yet.
     let cell = unsafe { cell.as_ref() };
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, ctx.attention()) };
-    let info = InfoOf::<L, R>::INFO;
-    assert!(
-        !matches!(status, Ok(Status::Queued)),
-        "the handler of the release request {} of {} made its caller wait",
-        (info.request)(),
-        (info.environment)()
-    );
+    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, std::ptr::null_mut()) };
+    debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
 }

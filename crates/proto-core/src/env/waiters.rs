@@ -111,6 +111,7 @@ impl<T, D> Waiters<T, D> {
     }
 
     /// Ties the handle to the environment of `hidden` if it is not yet, and gives the queue's number.
+    #[inline]
     fn slot(&mut self, hidden: &Hidden<'_>) -> u16 {
         if self.slot == 0 {
             self.slot = hidden.head().heads.assign();
@@ -154,9 +155,8 @@ impl<T, D> Waiters<T, D> {
 
     /// Queues the caller, with what it leaves here. The data come back to the resumer; if the caller gives up they are dropped.
     pub fn push_with(&mut self, caller: Caller<'_, T>, data: D, hidden: &mut Hidden<'_>) {
-        let _ = caller;
         let slot = self.slot(hidden);
-        wait::enqueue(hidden, slot, |node| Stored::<T, D>::put(node, data));
+        wait::enqueue(hidden, &caller, slot, |node| Stored::<T, D>::put(node, data));
     }
 
     /// As [`push_with`](Waiters::push_with); if the caller gives up, `back` makes its reply of the data and the reason, on its own
@@ -168,9 +168,8 @@ impl<T, D> Waiters<T, D> {
         back: fn(D, Ended) -> T,
         hidden: &mut Hidden<'_>,
     ) {
-        let _ = caller;
         let slot = self.slot(hidden);
-        wait::enqueue(hidden, slot, |node| Stored::<T, D>::put_with_back(node, data, back));
+        wait::enqueue(hidden, &caller, slot, |node| Stored::<T, D>::put_with_back(node, data, back));
     }
 
     /// Wins the wait of `node` and unlinks it. A node whose wait is over is unlinked as well; one whose timeline is

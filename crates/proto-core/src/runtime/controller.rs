@@ -145,6 +145,8 @@ fn ready(core: &'static Core, block: &'static Block, why: Why) {
         hooks::ready(core, block, why);
     }
     instance.ready(&view(core, instance, None), Work::new(block), why);
+    // SAFETY: the controller; the closure only counts.
+    unsafe { core.owner(|owner| owner.ready += 1) };
 }
 
 #[inline]
@@ -160,19 +162,48 @@ fn instance_of(core: &'static Core, block: &'static Block) -> &'static Instance 
 /// languages.
 #[inline]
 fn pick(core: &'static Core) -> Option<Work> {
-    // SAFETY: the controller; the closure only looks.
-    let (found, turn, count) =
-        unsafe { core.owner(|owner| (owner.found.take(), owner.turn, owner.instances.len())) };
+    // SAFETY: the controller; the closure only looks. The pointer stays good because only the controller changes `instances`, and not
+    // while it asks.
+    let (found, only) = unsafe {
+        core.owner(|owner| {
+            let only = match &*owner.instances {
+                [only] if owner.orphans.is_empty() => Arc::as_ptr(only),
+                _ => std::ptr::null(),
+            };
+            (owner.found.take(), only)
+        })
+    };
     if found.is_some() {
         return found;
     }
+    // SAFETY: as just said.
+    let work = match unsafe { only.as_ref() } {
+        Some(only) => only.assign(&view(core, only, None)),
+        None => pick_among(core),
+    };
+    // SAFETY: the controller; the closure only counts.
+    let more = unsafe {
+        core.owner(|owner| {
+            owner.ready = if work.is_some() { owner.ready.saturating_sub(1) } else { 0 };
+            owner.ready > 0
+        })
+    };
+    set_crowded(core, more);
+    work
+}
+
+/// As [`pick`], where there are several languages with assigners of their own, or orphans.
+#[inline(never)]
+fn pick_among(core: &'static Core) -> Option<Work> {
+    // SAFETY: the controller; the closure only looks.
+    let (turn, count) = unsafe { core.owner(|owner| (owner.turn, owner.instances.len())) };
     for step in 0..=count {
         let index = (turn + step) % (count + 1);
         let work = if index == count {
             // SAFETY: the controller; the closure only pops.
             unsafe { core.owner(|owner| owner.orphans.pop_front()) }.map(Work::new)
         } else {
-            // SAFETY: the controller; the pointer stays good because only the controller changes `instances`, and not while it asks.
+            // SAFETY: the controller; the pointer stays good as in `pick`.
             let instance: *const Instance = unsafe { core.owner(|owner| Arc::as_ptr(&owner.instances[index])) };
             // SAFETY: as just said.
             let instance = unsafe { &*instance };
@@ -184,7 +215,6 @@ fn pick(core: &'static Core) -> Option<Work> {
             return work;
         }
     }
-    set_crowded(core, false);
     None
 }
 

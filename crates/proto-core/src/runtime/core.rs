@@ -77,6 +77,8 @@ pub(crate) struct Owner {
     /// Whose turn it is among `instances`; one beyond them are the orphans.
     pub(crate) turn: usize,
     pub(crate) moved: VecDeque<Work>,
+    /// What the assigners of this core have ready: at most, for others may have taken some.
+    pub(crate) ready: usize,
     pub(crate) rest: Rest,
     /// What each pool and newborn list had been given when this core began to search.
     pub(crate) aged: Vec<u64>,
@@ -114,6 +116,7 @@ impl Core {
                 instances_version: 0,
                 turn: 0,
                 moved: VecDeque::new(),
+                ready: 0,
                 rest: Rest::new(index),
                 aged: Vec::new(),
             }),

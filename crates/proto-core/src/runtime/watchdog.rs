@@ -135,25 +135,25 @@ fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
     seen.looks += 1;
     if seen.looks == HOGGING && seen.named != switches {
         seen.named = switches;
-        shared.watchdog.hogs.fetch_add(1, Ordering::Relaxed);
+        let before = shared.watchdog.hogs.fetch_add(1, Ordering::Relaxed);
         if let Some(block) = core.ctx.current() {
-            name_hog(shared, core, block);
+            name_hog(shared, core, block, before == 0);
         }
     }
 }
 
 #[cold]
-fn name_hog(shared: &Shared, core: &Core, block: &'static Block) {
+fn name_hog(shared: &Shared, core: &Core, block: &'static Block, first: bool) {
     let name = VpName::of(block);
-    if shared.hooks.report_hog(&name, core.place) {
+    // Computing for more than 10 ms is no mistake by itself: said once, then to hooks only.
+    if shared.hooks.report_hog(&name, core.place) || !first {
         return;
     }
     eprintln!(
-        "proto-runtime: {name} has held core {} of runtime '{}' for {} ms while other work of the core is ready: \
-         a loop without requests? Let it call `yield_now` now and then, or run it with `blocking`",
-        core.index,
-        shared.name,
-        HOGGING
+        "proto-runtime: {name} has held core {} of runtime '{}' for {HOGGING} ms while other work of the core is ready: \
+         a loop without requests? Let it call `yield_now` now and then, or run it with `blocking` \
+         (further ones are told to `Hooks::hog` only)",
+        core.index, shared.name
     );
 }
 

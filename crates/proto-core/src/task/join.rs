@@ -17,7 +17,8 @@ use crate::runtime::core::Core;
 use crate::vp::block::Block;
 use crate::vp::{cancel, local};
 
-/// Below this much stack a task is not run inline but gets a stack of its own [design rule 4].
+/// Below this much stack a task is not run inline but gets a stack of its own [design rule 4]: on stacks of up to 128 KiB, below
+/// a quarter of them, else such stacks could not fork at all.
 const ROOM: usize = 64 * 1024;
 
 type Outcome<T> = Result<T, Box<dyn Any + Send>>;
@@ -186,7 +187,7 @@ fn take_ticket_back(job: &JobHead, block: &'static Block, place: &'static Locati
 /// Runs the job on this stack, as a child of its own.
 #[inline]
 fn run_inline(job: &JobHead, block: &'static Block) {
-    if room_left(block) < ROOM {
+    if room_left(block) < ROOM.min(block.stack_bytes() / 4) {
         return run_on_own_stack(job, block);
     }
     block.set_inline_job(job);

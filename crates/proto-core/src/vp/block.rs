@@ -351,6 +351,12 @@ impl Block {
         unsafe { &*self.fiber.get() }.stack_limit()
     }
 
+    /// The bytes of the VP's stack.
+    #[inline(always)]
+    pub(crate) fn stack_bytes(&self) -> usize {
+        1 << self.stack_class.get()
+    }
+
     #[inline(always)]
     pub(crate) fn scope(&self) -> *const ScopeHead {
         // ORDERING: Relaxed: as `process`.

@@ -151,6 +151,7 @@ pub(crate) fn cancel_process(shared: &Shared, process: &ProcessInner) {
 pub(crate) fn unwind_cancelled() -> ! {
     if let Some(block) = ctx::installed().and_then(Ctx::current) {
         if !block.is_thread() {
+            block.clear(flag::PANICKING);
             block.set(flag::CANCELLING);
         }
     }
@@ -163,7 +164,6 @@ pub(crate) fn deliver_noted() {
     if let Some(block) = ctx.current() {
         if !block.is_thread()
             && block.is_cancelled()
-            && !block.has(flag::CANCELLING)
             && !crate::panics::unwinding(ctx)
         {
             unwind_cancelled()
