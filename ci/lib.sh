@@ -43,6 +43,7 @@ skip() {
 # Adds up the `test result:` lines of all steps. A step that is itself such a script ends with the sum of its own: then only
 # that one is counted.
 ci_count() {
+    shopt -s nullglob
     awk '
         FNR == 1 { passed += p; failed += f; ignored += i; p = f = i = 0 }
         /^==== summary/ { p = f = i = 0 }

@@ -47,8 +47,11 @@ pub use proto_core as core;
 #[cfg(feature = "mutex")]
 pub use proto_lang_mutex as mutex;
 
-/// The programs in the README, compiled and run.
+/// The programs in the README and on the porting page, compiled and run.
 #[cfg(all(doctest, feature = "mutex"))]
-#[doc = include_str!("../README.md")]
-#[derive(Debug)]
-pub struct ReadMe;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    mod read_me {}
+    #[doc = include_str!("../docs/porting.md")]
+    mod porting {}
+}
