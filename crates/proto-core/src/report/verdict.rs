@@ -40,7 +40,7 @@ pub(crate) fn register(shared: &Arc<Shared>) {
     runtimes.push(Arc::downgrade(shared));
 }
 
-fn runtimes() -> Vec<Arc<Shared>> {
+pub(crate) fn runtimes() -> Vec<Arc<Shared>> {
     RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
 }
 

@@ -213,6 +213,7 @@ impl Builder {
             instances_version: AtomicU64::new(1),
             stop: AtomicBool::new(false),
             gave_up: AtomicBool::new(false),
+            visitors: AtomicUsize::new(0),
             alive: Mutex::new(count),
             all_ended: Condvar::new(),
             processes: Mutex::new(Vec::new()),

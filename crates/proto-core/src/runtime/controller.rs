@@ -26,7 +26,7 @@ use std::time::Instant;
 use proto_arch::fiber::Fiber;
 
 use super::core::{Core, Owner};
-use super::shared::Shared;
+use super::shared::{Shared, Visit};
 use super::{idle, mail};
 use crate::assign::instance::Instance;
 use crate::assign::{Cores, Why, Work};
@@ -381,7 +381,10 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
         // SAFETY: this code runs on that core; the closure only pushes.
         unsafe { home.owner(|owner| owner.local.push_back(block)) };
         set_crowded(home, true);
+    } else if ctx.core().is_some_and(|here| std::ptr::eq(here.shared(), home.shared())) {
+        deliver(home, block);
     } else {
+        let _visit = Visit::new(home.shared());
         deliver(home, block);
     }
 }

@@ -52,6 +52,39 @@ pub(crate) struct Shared {
     pub(crate) last_look: AtomicU32,
     /// The deadline of a shutdown has passed: controllers end although not everything has.
     pub(crate) gave_up: AtomicBool,
+    /// OS threads and VPs of other runtimes that are just waking a timeline of this one; see [`Visit`].
+    pub(crate) visitors: AtomicUsize,
+}
+
+/// Keeps a runtime's memory while somebody from outside makes one of its timelines ready.
+///
+/// Until the timeline is in its core's inbox it keeps its runtime alive. From then on it may run, and be the last, so that the
+/// runtime ends while the waker still looks whether the core sleeps.
+pub(crate) struct Visit<'a>(&'a Shared);
+
+impl<'a> Visit<'a> {
+    /// To be called while a timeline of the runtime still waits.
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        // ORDERING: Relaxed: before the Release of the inbox, which the controllers take from before they end.
+        shared.visitors.fetch_add(1, Ordering::Relaxed);
+        Visit(shared)
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Release pairs with the Acquire in `Shared`'s drop: the visitor's last look comes before.
+        self.0.visitors.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // ORDERING: Acquire pairs with the Release above. A visitor has a few instructions left, so nothing cleverer.
+        while self.visitors.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+    }
 }
 
 impl Shared {
@@ -82,6 +115,11 @@ impl Shared {
 
     pub(crate) fn core_at(&self, place: CoreId) -> Option<&Core> {
         self.places.iter().position(|&other| other == place).map(|index| &self.cores[index])
+    }
+
+    /// The core at this address, if it is one of this runtime's: for pointers that may be stale.
+    pub(crate) fn core_of(&self, core: *const Core) -> Option<&Core> {
+        self.cores.iter().find(|own| std::ptr::eq(*own, core))
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

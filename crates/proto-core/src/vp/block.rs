@@ -43,7 +43,7 @@ use crate::kernel::inbox::Link;
 use crate::kernel::wait::WaitWord;
 use crate::process::ProcessInner;
 use crate::runtime::core::Core;
-use crate::scope::ScopeHead;
+use crate::scope::{Around, ScopeHead};
 use crate::task::JobHead;
 use crate::vp::extra::Extra;
 
@@ -59,6 +59,8 @@ pub(crate) mod flag {
     pub(crate) const MIGRATABLE: u32 = 1 << 5;
     /// The VP's panic hook ran and its unwinding has not been seen to end.
     pub(crate) const PANICKING: u32 = 1 << 7;
+    /// A latent task of the VP is, or was, run elsewhere.
+    pub(crate) const LENT: u32 = 1 << 6;
     /// The place where the VP runs was asked for (`home`, `near`), so nobody takes it elsewhere unstarted.
     pub(crate) const PLACED: u32 = 1 << 9;
 }
@@ -188,8 +190,8 @@ pub(crate) struct Block {
     pub(crate) held: AtomicI32,
     /// The latent task that runs inline on this timeline, if one does.
     inline_job: Cell<*const JobHead>,
-    /// The scope this timeline belongs to, and the innermost one it stands in.
-    scope: AtomicPtr<ScopeHead>,
+    /// What this timeline belongs to ([`Around`]), and the innermost scope it stands in.
+    scope: AtomicPtr<()>,
     pub(crate) open_scope: Cell<*const ScopeHead>,
     /// Name given by the user, long path, VP-locals, timer key: what most timelines do not have.
     pub(crate) extra: UnsafeCell<Option<Box<Extra>>>,
@@ -307,6 +309,13 @@ impl Block {
         unsafe { core.as_ref() }
     }
 
+    /// As [`home`](Block::home), for who does not know whether the timeline, and with it the core, is still there.
+    #[inline(always)]
+    pub(crate) fn home_hint(&self) -> *const Core {
+        // ORDERING: as above.
+        self.home.load(Ordering::Relaxed)
+    }
+
     #[inline(always)]
     pub(crate) fn set_home(&self, core: *const Core) {
         // ORDERING: as in `home`.
@@ -357,15 +366,16 @@ impl Block {
         1 << self.stack_class.get()
     }
 
+    /// What this timeline belongs to.
     #[inline(always)]
-    pub(crate) fn scope(&self) -> *const ScopeHead {
+    pub(crate) fn around(&self) -> Around {
         // ORDERING: Relaxed: as `process`.
-        self.scope.load(Ordering::Relaxed)
+        Around(self.scope.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_scope(&self, scope: *const ScopeHead) {
+    pub(crate) fn set_around(&self, around: Around) {
         // ORDERING: as above.
-        self.scope.store(scope.cast_mut(), Ordering::Relaxed);
+        self.scope.store(around.0, Ordering::Relaxed);
     }
 
     #[inline(always)]
@@ -420,12 +430,6 @@ impl Block {
         self.open_scope.set(ptr::null());
         self.inline_job.set(ptr::null());
         self.set_home(ptr::null());
-    }
-
-    /// The scope that VPs created here by a fork belong to: the innermost one this timeline stands in, else its own.
-    pub(crate) fn innermost_scope(&self) -> *const ScopeHead {
-        let open = self.open_scope.get();
-        if open.is_null() { self.scope() } else { open }
     }
 
     /// The birth number: odd for a living timeline.

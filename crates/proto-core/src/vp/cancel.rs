@@ -17,7 +17,6 @@ use crate::process::ProcessInner;
 use crate::runtime::core::Core;
 use crate::runtime::mail;
 use crate::runtime::shared::Shared;
-use crate::scope::ScopeHead;
 
 /// Cancels need unwinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +46,8 @@ impl Block {
     }
 }
 
-/// Asks the life `birth` of `block` to end.
-pub(crate) fn cancel(shared: &'static Shared, block: &'static Block, birth: u64) {
+/// Asks the life `birth` of `block` to end, which is, if it still is, one of `shared`'s.
+pub(crate) fn cancel(shared: &Shared, block: &'static Block, birth: u64) {
     if block.birth() != birth {
         return;
     }
@@ -56,7 +55,7 @@ pub(crate) fn cancel(shared: &'static Shared, block: &'static Block, birth: u64)
     // the starting core sees the cancel, or its home is seen here.
     block.cancel_for.store(birth, Ordering::SeqCst);
     std::sync::atomic::fence(Ordering::SeqCst);
-    match block.home() {
+    match shared.core_of(block.home_hint()) {
         Some(home) => mail::post(home, Box::new(move |core| look(core, block, birth))),
         None => {
             // Unstarted somewhere: it will see the number when it starts.
@@ -74,7 +73,9 @@ fn look(core: &'static Core, block: &'static Block, birth: u64) {
     }
     interrupt(core, block);
     let mut scope = block.open_scope.get();
-    let mut any = false;
+    // ORDERING: SeqCst, with the one in `task::lent`.
+    std::sync::atomic::fence(Ordering::SeqCst);
+    let mut any = block.has(flag::LENT);
     // SAFETY: the VP does not run (its controller runs this), so the scopes it stands in are alive.
     while let Some(open) = unsafe { scope.as_ref() } {
         any |= open.cancel();
@@ -121,15 +122,7 @@ fn inherits(block: &'static Block) -> bool {
     if block.process().is_some_and(|process| process.cancels(block)) {
         return true;
     }
-    let mut scope: *const ScopeHead = block.scope();
-    // SAFETY: a scope outlives the VPs in it, and its parents outlive it.
-    while let Some(around) = unsafe { scope.as_ref() } {
-        if around.is_cancelled() {
-            return true;
-        }
-        scope = around.parent();
-    }
-    false
+    block.around().any(|around| around.is_cancelled())
 }
 
 /// Whether a VP that is about to start was cancelled before, alone or with what it belongs to.

@@ -13,10 +13,11 @@ use crate::ctx::{self, Ctx, attention};
 use crate::hooks;
 use crate::join::{JoinHandle, Packet};
 use crate::process::ProcessInner;
+use crate::report::verdict;
 use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
-use crate::scope::ScopeHead;
+use crate::scope::{Around, ScopeHead};
 use crate::assign::Work;
 
 /// Why a VP was not created.
@@ -105,9 +106,16 @@ impl VpRef {
         self.block.birth() != self.birth
     }
 
-    /// The core it lives on, once that is settled.
+    /// The core it lives on, once that is settled and until it has ended.
     pub fn home(&self) -> Option<CoreId> {
-        self.block.home().map(|home| home.place)
+        let home = self.block.home_hint();
+        if self.has_ended() || home.is_null() {
+            return None;
+        }
+        match ctx::installed().and_then(Ctx::core).and_then(|core| core.shared().core_of(home)) {
+            Some(home) => Some(home.place),
+            None => verdict::runtimes().iter().find_map(|shared| shared.core_of(home).map(|home| home.place)),
+        }
     }
 
     /// A number that no other timeline of the program has.
@@ -123,18 +131,21 @@ impl VpRef {
     /// In a `panic=abort` build, where nothing can unwind.
     pub fn cancel(&self) -> Result<(), cancel::CannotCancel> {
         cancel::check_possible()?;
-        let home = self.block.home().map(Core::shared);
-        let shared = home.or_else(|| ctx::installed().and_then(Ctx::core).map(Core::shared));
-        let shared = match shared {
-            Some(shared) => shared,
-            None if self.block.is_thread() || self.has_ended() => return Ok(()),
-            None => match self.block.process() {
-                Some(process) => process.shared(),
-                None => return Ok(()),
-            },
-        };
-        if !self.block.is_thread() {
-            cancel::cancel(shared, self.block, self.birth);
+        if self.block.is_thread() || self.has_ended() {
+            return Ok(());
+        }
+        let home = self.block.home_hint();
+        let here = ctx::installed().and_then(Ctx::core).map(Core::shared);
+        match here.filter(|shared| shared.core_of(home).is_some()) {
+            Some(shared) => cancel::cancel(shared, self.block, self.birth),
+            // Not settled yet, of another runtime, or of one that is gone meanwhile.
+            None => {
+                for shared in verdict::runtimes() {
+                    if home.is_null() || shared.core_of(home).is_some() {
+                        cancel::cancel(&shared, self.block, self.birth);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -291,7 +302,7 @@ impl VpBuilder {
         let home = match self.place {
             Where::Anywhere => None,
             Where::Core(place) => Some(shared.core_at(place).ok_or(SpawnError::NoSuchCore(place))?),
-            Where::Near(vp) => vp.block.home().filter(|home| std::ptr::eq(home.shared(), shared)),
+            Where::Near(vp) => shared.core_of(vp.block.home_hint()).filter(|_| !vp.has_ended()),
         };
         let block = target.block();
         // SAFETY: a fresh block is this code's own.
@@ -301,7 +312,7 @@ impl VpBuilder {
         block.priority.set(self.priority);
         block.stack_class.set(class);
         block.set_process(process);
-        block.set_scope(scope);
+        block.set_around(Around::scope(scope));
         if let Some(home) = home {
             block.set_home(home);
         }
@@ -366,7 +377,7 @@ pub(crate) fn prepare_thread(block: &'static Block) {
     block.flags.store(flag::THREAD, Ordering::Relaxed);
     block.reset();
     block.set_process(std::ptr::null());
-    block.set_scope(std::ptr::null());
+    block.set_around(Around::nothing());
     block.depth.set(1);
     block.path[0].store(NUMBER.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     // SAFETY: the fresh block is this thread's own; a thread has a node from the start.
@@ -478,7 +489,7 @@ pub(crate) fn adopt(
     block.priority.set(owner.priority.get());
     block.stack_class.set(owner.stack_class.get());
     block.set_process(process);
-    block.set_scope(owner.innermost_scope());
+    block.set_around(Around::nothing());
     block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
     let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();
     VpName::push_inline(&mut path, around);
