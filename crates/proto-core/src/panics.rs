@@ -2,7 +2,8 @@
 //!
 //! `std::thread::panicking()` speaks of the OS thread. While a VP unwinds it may wait (a scope's end in a destructor, say), and other VPs of
 //! its core then run with `panicking()` true though they do not panic. So each core counts its VPs that are suspended while they unwind; while
-//! there are none, the thread's answer is the running VP's own. Else the VP's flag decides, which our panic hook set.
+//! there are none, the thread's answer is the running VP's own. Else the VP's flag decides, which our panic hook set. Nobody tells when a
+//! `catch_unwind` ends an unwinding, so the flags of a VP are forgotten when it leaves its core while the thread does not panic ([`settle`]).
 //!
 //! The hook also keeps the user's hook from running under an environment's lock: a panic of a handler is noted there and shown after
 //! the unlock [design rule 1].
@@ -12,7 +13,7 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::{Arc, Once};
 
 use crate::ctx::{self, Ctx};
-use crate::vp::block::flag;
+use crate::vp::block::{Block, flag};
 
 thread_local! {
     /// VPs of this core that are suspended while they unwind.
@@ -37,6 +38,20 @@ fn unwinding_slow(ctx: &Ctx) -> bool {
 #[cold]
 pub(crate) fn own_panic(ctx: &Ctx) -> bool {
     unwinding_slow(ctx) && !ctx.current().is_some_and(|block| block.has(flag::CANCELLING))
+}
+
+/// Lets the running VP leave its core by `switch`, whether it unwinds or not.
+#[cold]
+pub(crate) fn switch_as_is(ctx: &'static Ctx, switch: impl FnOnce()) {
+    if unwinding(ctx) { switch_while_unwinding(ctx, switch) } else { switch() }
+}
+
+/// `block` has just left its core: what it caught meanwhile is over.
+#[inline]
+pub(crate) fn settle(block: &Block) {
+    if block.has(flag::PANICKING | flag::CANCELLING) && !std::thread::panicking() {
+        block.clear(flag::PANICKING | flag::CANCELLING);
+    }
 }
 
 /// Lets the running VP, which unwinds, leave its core by `switch`.
@@ -73,8 +88,7 @@ fn on_panic(info: &PanicHookInfo<'_>, users: &(dyn Fn(&PanicHookInfo<'_>) + Send
             return;
         }
         if let Some(block) = ctx.current() {
-            if !block.is_thread() && !unwinding(ctx) {
-                block.clear(flag::CANCELLING);
+            if !block.is_thread() {
                 block.set(flag::PANICKING);
             }
         }

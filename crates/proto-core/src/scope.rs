@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::join::{JoinHandle, Packet};
+use crate::task::JobHead;
 use crate::vp::{SpawnError, VpBuilder, cancel};
 use crate::JoinError;
 
@@ -24,8 +25,8 @@ type Payload = Box<dyn Any + Send>;
 #[derive(Debug)]
 pub(crate) struct ScopeHead {
     cancelled: AtomicBool,
-    /// The scope that the owner itself belongs to.
-    parent: *const ScopeHead,
+    /// What is around this scope: the one that the owner stood in, else what the owner itself belongs to.
+    parent: Around,
     /// The scope that the owner stood in when it opened this one.
     outer: *const ScopeHead,
     env: EnvCell<ScopeEnv>,
@@ -90,8 +91,13 @@ impl ScopeHead {
         !self.cancelled.swap(true, Ordering::Relaxed)
     }
 
-    pub(crate) fn parent(&self) -> *const ScopeHead {
-        self.parent
+    /// Marks the scope and has every core look for its VPs.
+    fn cancel_now(&self) {
+        if self.cancel() {
+            if let Some(shared) = crate::process::current_shared() {
+                cancel::sweep_all(shared);
+            }
+        }
     }
 
     pub(crate) fn outer(&self) -> *const ScopeHead {
@@ -101,6 +107,66 @@ impl ScopeHead {
     /// A VP of this scope has ended. The scope may be gone afterwards.
     pub(crate) fn leave(this: &ScopeHead, panic: Option<Payload>) {
         this.env.release(Leave(panic));
+    }
+}
+
+/// What a timeline belongs to and is cancelled with: a scope, the join that waits for it, or nothing. A pointer; odd for a join's job.
+///
+/// An iterator over it and what is around it. **Invariant**: a timeline is given one only while what is pointed at waits for the timeline.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around(pub(crate) *mut ());
+
+/// One step of [`Around`].
+pub(crate) enum Surrounding {
+    Scope(&'static ScopeHead),
+    Job(&'static JobHead),
+}
+
+impl Surrounding {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        match self {
+            Surrounding::Scope(scope) => scope.is_cancelled(),
+            Surrounding::Job(job) => job.is_cancelled(),
+        }
+    }
+}
+
+const IS_JOB: usize = 1;
+
+impl Around {
+    pub(crate) fn nothing() -> Around {
+        Around(std::ptr::null_mut())
+    }
+
+    pub(crate) fn scope(scope: *const ScopeHead) -> Around {
+        Around(scope.cast_mut().cast())
+    }
+
+    pub(crate) fn job(job: *const JobHead) -> Around {
+        Around(job.cast_mut().cast::<()>().map_addr(|addr| addr | IS_JOB))
+    }
+}
+
+impl Iterator for Around {
+    type Item = Surrounding;
+
+    /// The references are good while the timeline that was asked is alive.
+    fn next(&mut self) -> Option<Surrounding> {
+        if self.0.is_null() {
+            return None;
+        }
+        let place = self.0.map_addr(|addr| addr & !IS_JOB);
+        if place == self.0 {
+            // SAFETY: a scope waits for the VPs in it (invariant), and what is around it outlives it.
+            let scope: &'static ScopeHead = unsafe { &*place.cast() };
+            *self = scope.parent;
+            Some(Surrounding::Scope(scope))
+        } else {
+            // SAFETY: the owner of a job waits for it (invariant).
+            let job: &'static JobHead = unsafe { &*place.cast() };
+            *self = job.around();
+            Some(Surrounding::Job(job))
+        }
     }
 }
 
@@ -155,7 +221,7 @@ where
     let scope = Scope {
         head: ScopeHead {
             cancelled: AtomicBool::new(false),
-            parent: if outer.is_null() { block.scope() } else { outer },
+            parent: if outer.is_null() { block.around() } else { Around::scope(outer) },
             outer,
             env: EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() }),
         },
@@ -164,6 +230,10 @@ where
     };
     block.open_scope.set(&raw const scope.head);
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+    if block.is_cancelled() && !crate::panics::unwinding(ctx::get()) {
+        // The cancel may have come before this scope was opened; what waits in it would else be waited for in vain.
+        scope.head.cancel_now();
+    }
     let panic = match scope.head.env.request(Finish) {
         Ok(panic) => panic,
         // A binding wait ends by its answer only; and this environment's handlers do not panic.
@@ -261,10 +331,7 @@ impl<'scope> Scope<'scope, '_> {
     /// In a `panic=abort` build.
     pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
         cancel::check_possible()?;
-        self.head.cancel();
-        if let Some(shared) = crate::process::current_shared() {
-            cancel::sweep_all(shared);
-        }
+        self.head.cancel_now();
         Ok(())
     }
 }

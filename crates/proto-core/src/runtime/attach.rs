@@ -5,6 +5,7 @@
 //! ends. It carries out its own deadlines; nobody cancels it.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::activity;
@@ -49,9 +50,13 @@ impl Drop for Attached {
         }
         // SAFETY: later requests of this OS thread (in other thread-locals' destructors) attach it anew, and leak that.
         unsafe { ctx::install(std::ptr::null()) };
-        extra::clear(self.block);
-        self.block.bury();
-        slab::give(&mut vec![self.block], 0);
+        // ORDERING: Relaxed: this thread's own writes.
+        if self.block.held.load(Ordering::Relaxed) == 0 {
+            extra::clear(self.block);
+            self.block.bury();
+            slab::give(&mut vec![self.block], 0);
+        }
+        // Else it holds something for ever: its block stays its own, so that reports can name it.
         // The context is small and stays: a late waker may still look at the attention word of a thread that is gone.
         self.ctx.set_current(None);
     }

@@ -256,6 +256,7 @@ fn run_work(core: &'static Core, work: Work) {
     // SAFETY: the VP's fiber is suspended (or new) and belongs to this core.
     unsafe { Fiber::resume(block.fiber.get()) };
     core.ctx.set_current(None);
+    crate::panics::settle(block);
     match core.ctx.outcome.replace(Outcome::Waiting) {
         Outcome::Waiting => {}
         Outcome::Yielded => ready(core, block, Why::Yielded),
@@ -351,7 +352,7 @@ pub(crate) fn end_fiber(core: &'static Core, class: u8, fiber: NonNull<Fiber>) {
 }
 
 /// The running VP leaves the core until it is made ready.
-#[inline]
+#[inline(always)]
 pub(crate) fn switch_away(ctx: &'static Ctx, block: &'static Block) {
     task::detach(ctx);
     ctx.outcome.set(Outcome::Waiting);
@@ -360,7 +361,7 @@ pub(crate) fn switch_away(ctx: &'static Ctx, block: &'static Block) {
 }
 
 /// The running VP goes through controller and assigner.
-#[inline]
+#[inline(always)]
 pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
     task::detach(ctx);
     ctx.outcome.set(Outcome::Yielded);

@@ -110,6 +110,7 @@ where
             around,
             key: Cell::new(None),
             ticket: Cell::new(None),
+            scope: block.open_scope.get(),
             children: Cell::new(0),
             has_locals: Cell::new(false),
         },

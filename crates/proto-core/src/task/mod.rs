@@ -24,7 +24,7 @@ mod join;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use join::join;
 
@@ -35,8 +35,9 @@ use crate::kernel::wait::Key;
 use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
+use crate::scope::{Around, ScopeHead};
 use crate::sync::{Asymmetric, Barrier};
-use crate::vp::block::{Block, Start};
+use crate::vp::block::{Block, Start, flag};
 
 /// The job is on its owner's list, or is run by its owner.
 const LATENT: u32 = 0;
@@ -61,6 +62,8 @@ pub(crate) struct JobHead {
     key: Cell<Option<Key>>,
     /// Set when the owner left its core. The owner's.
     ticket: Cell<Option<Arc<Ticket>>>,
+    /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself.
+    scope: *const ScopeHead,
     /// Children made while this job ran inline.
     pub(crate) children: Cell<u32>,
     /// VP-locals were made while this job ran inline.
@@ -76,6 +79,16 @@ impl std::fmt::Debug for JobHead {
 impl JobHead {
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// Whether the timeline that waits for this job was cancelled, and so has the job to be.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.owner.is_cancelled()
+    }
+
+    /// What the job belongs to besides its owner.
+    pub(crate) fn around(&self) -> Around {
+        if self.scope.is_null() { self.owner.around() } else { Around::scope(self.scope) }
     }
 }
 
@@ -121,9 +134,46 @@ unsafe fn run_elsewhere(job: *const JobHead) {
     }
 }
 
-struct JobPtr(*const JobHead);
+/// The duty to run a job that was won. A job is always run: its owner waits for it. So a VP that was cancelled before its start, or that
+/// got no stack, runs it as well, when its closure is dropped; there it meets the cancel at its first abandonable wait.
+struct Won(*const JobHead);
 // SAFETY: jobs are made to be run by other threads: closures and results are `Send` (`join`).
-unsafe impl Send for JobPtr {}
+unsafe impl Send for Won {}
+
+impl Drop for Won {
+    fn drop(&mut self) {
+        let block = crate::ctx::get().current().filter(|block| !block.is_thread());
+        if let Some(block) = block {
+            // Only now: a job with a ticket may be gone before it is won.
+            block.set_around(Around::job(self.0));
+            crate::vp::cancel::inherited(block);
+        }
+        // SAFETY: the owner does not leave the join before the job is DONE.
+        let head = unsafe { &*self.0 };
+        // SAFETY: won, hence run once.
+        unsafe { (head.run)(self.0) };
+        if let Some(block) = block {
+            block.set_around(Around::nothing());
+        }
+        let owner = head.owner;
+        // ORDERING: AcqRel: Release gives the owner the result, Acquire pairs with its store of the key.
+        if head.state.swap(DONE, Ordering::AcqRel) == AWAITED {
+            // The owner waits, so the job is still there.
+            let key = head.key.get().expect("an awaited job has its waiter's key");
+            if let Ok(claim) = owner.wait.claim(key) {
+                owner.wait.publish(claim);
+                crate::env::wait::schedule(crate::ctx::get(), owner);
+            }
+        }
+    }
+}
+
+/// Notes that a job of `owner` is run elsewhere: a cancel of the owner has to look for it (`cancel::look`).
+fn lent(owner: &Block) {
+    owner.set(flag::LENT);
+    // ORDERING: SeqCst, with the one in `cancel::look`: either that sees the flag, or the job's VP the cancel, when it starts.
+    fence(Ordering::SeqCst);
+}
 
 /// Makes a VP of a job that was stolen.
 fn stolen(core: &'static Core, job: *const JobHead) -> Work {
@@ -131,20 +181,15 @@ fn stolen(core: &'static Core, job: *const JobHead) -> Work {
     let head = unsafe { &*job };
     // ORDERING: Relaxed: the owner learns of the theft by its list, and only then looks at the state, by an exchange.
     head.state.store(RUNNING, Ordering::Relaxed);
-    let job = JobPtr(job);
+    lent(head.owner);
+    let won = Won(job);
     // SAFETY: the owner keeps the job until it is DONE, and all it borrows.
-    let start = unsafe {
-        Start::new(move || {
-            let job = job;
-            // SAFETY: won by theft.
-            run_elsewhere(job.0)
-        })
-    };
+    let start = unsafe { Start::new(move || drop(won)) };
     crate::vp::adopt(core, head.owner, head.around, head.number, start)
 }
 
 /// The running VP leaves its core: its latent tasks become ordinary ones.
-#[inline]
+#[inline(always)]
 pub(crate) fn detach(ctx: &'static Ctx) {
     if let Some(core) = ctx.core() {
         // SAFETY: this code runs on that core.
@@ -170,23 +215,32 @@ fn detach_now(core: &'static Core) {
     published(core);
 }
 
+/// As [`Won`], of a job that has a ticket, which its owner may have taken.
+struct MaybeWon(Arc<Ticket>);
+
+impl Drop for MaybeWon {
+    fn drop(&mut self) {
+        if self.0.take() {
+            let job = self.0.job;
+            // SAFETY: won, so the owner waits for it.
+            let state = unsafe { &(*job).state };
+            // ORDERING: AcqRel: as in `Won`; the owner may already wait.
+            let _ = state.compare_exchange(LATENT, RUNNING, Ordering::AcqRel, Ordering::Acquire);
+            drop(Won(job));
+        }
+    }
+}
+
 /// Puts a job that is on no list into the core's newborn work, with a ticket.
 fn make_ordinary(core: &'static Core, job: *const JobHead) {
     // SAFETY: the owner, which runs here, has it in its frame.
     let head = unsafe { &*job };
     let ticket = Arc::new(Ticket { taken: AtomicU32::new(0), job });
     head.ticket.set(Some(Arc::clone(&ticket)));
+    lent(head.owner);
+    let maybe = MaybeWon(ticket);
     // SAFETY: the closure touches the job only if it wins the ticket; then the owner waits for it.
-    let start = unsafe {
-        Start::new(move || {
-            if ticket.take() {
-                let head = &*ticket.job;
-                // ORDERING: AcqRel: as in `run_elsewhere`; the owner may already wait.
-                let _ = head.state.compare_exchange(LATENT, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-                run_elsewhere(ticket.job);
-            }
-        })
-    };
+    let start = unsafe { Start::new(move || drop(maybe)) };
     let work = crate::vp::adopt(core, head.owner, head.around, head.number, start);
     let _ = core.newborn.push(work);
     controller::set_crowded(core, true);
