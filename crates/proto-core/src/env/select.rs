@@ -198,8 +198,7 @@ impl<'a, Out> Select<'a, Out> {
                 }
             }
             Ok(end) => {
-                let ctx = ctx::get();
-                wait::finish(ctx, block, INFO, end)?;
+                wait::finish(block, INFO, end)?;
                 let End::Answered(branch) = end else { unreachable!("`finish` passes answers only") };
                 let branch = usize::from(branch);
                 Ok((branch, self.branches[branch].finish()))

@@ -191,8 +191,10 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
 }
 
 /// What a requester does that was not answered at once. `Ok` after its reply was written.
-#[cold]
-#[inline(never)]
+///
+/// Inlined down to the switch, with calls before and after it: a VP that comes back returns from no function on its way to the user's
+/// code, each of which the processor would mispredict (its return stack holds the controller's calls; 4 ns each).
+#[inline(always)]
 pub(crate) fn unanswered(
     ctx: &'static Ctx,
     status: Status,
@@ -201,45 +203,89 @@ pub(crate) fn unanswered(
     deadline: Option<Instant>,
     reply: *mut (),
 ) -> Result<(), Ended> {
+    let standing = begin(ctx, status, info, place, deadline)?;
+    stand_by(ctx, &standing);
+    conclude(standing, info, reply)
+}
+
+/// Checks that the requester waits, and prepares its wait.
+#[cold]
+#[inline(never)]
+fn begin(
+    ctx: &'static Ctx,
+    status: Status,
+    info: &'static Info,
+    place: &'static Location<'static>,
+    deadline: Option<Instant>,
+) -> Result<Standing, Ended> {
+    let names = || format!("{} of {}", (info.request)(), (info.environment)());
     match status {
-        Status::Answered => return Ok(()),
         Status::Queued => {}
-        Status::TryAgain => panic!("{} asks its caller to try again, which a plain request cannot", (info.environment)()),
-        Status::Pending => {
-            debug_assert!(false, "the handler of {} of {} returned with its caller neither answered, queued nor suspended", (info.request)(), (info.environment)());
+        Status::TryAgain => panic!("the handler of {} asks its caller to try again, which this request cannot", names()),
+        Status::Pending | Status::Answered => {
+            debug_assert!(false, "the handler of {} returned with its caller neither answered, queued nor suspended", names());
             return Err(Ended::Abandoned((info.request)()));
         }
     }
     let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
     // SAFETY: the requester runs: it has started.
+    let key = unsafe { block.node() }.key();
+    Ok(prepare(ctx, block, key, info, place, deadline))
+}
+
+/// After the wait: what the request yields.
+#[cold]
+#[inline(never)]
+fn conclude(standing: Standing, info: &'static Info, reply: *mut ()) -> Result<(), Ended> {
+    let end = over(&standing);
+    let block = standing.block;
+    // SAFETY: the requester runs: it has started.
     let node = unsafe { block.node() };
-    let key = node.key();
-    let end = stand(ctx, block, key, info, place, deadline);
     let back = node.back.take();
-    finish(ctx, block, info, end).or_else(|why| match back {
+    finish(block, info, end).or_else(|why| match back {
         // SAFETY: the node's data are as they were put there: nobody took them, and `back` was taken out.
         Some(back) if unsafe { back(node, &why, reply) } => Ok(()),
         _ => Err(why),
     })
 }
 
-/// Stands still until the wait `key` of `block`, which runs here, is over.
-pub(crate) fn stand(
+/// A timeline that is about to wait.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    block: &'static Block,
+    key: Key,
+    how: How,
+    deadline: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Vp,
+    Unwinding,
+    Thread,
+}
+
+/// Notes everything about the wait `key` of `block`, which runs here.
+#[inline]
+fn prepare(
     ctx: &'static Ctx,
     block: &'static Block,
     key: Key,
     info: &'static Info,
     place: &'static Location<'static>,
     deadline: Option<Instant>,
-) -> End {
+) -> Standing {
     block.set_reason(info, place);
+    let mut standing = Standing { block, key, how: How::Vp, deadline };
     if block.is_thread() {
-        return crate::runtime::attach::stand(block, key, deadline);
+        standing.how = How::Thread;
+        return standing;
     }
     let unwinding = crate::panics::unwinding(ctx);
     let abandonable = info.kind == Kind::Abandonable && !unwinding;
     block.mode.set(if abandonable { mode::ABANDONABLE } else { 0 });
     if unwinding {
+        standing.how = How::Unwinding;
         hold_core(block, key);
     }
     if abandonable && block.is_cancelled() {
@@ -249,17 +295,57 @@ pub(crate) fn stand(
     if let Some(deadline) = deadline {
         controller::arm_deadline(ctx, block, deadline);
     }
-    if unwinding {
-        crate::panics::switch_while_unwinding(ctx, || controller::switch_away(ctx, block));
+    standing
+}
+
+/// Stands still until the wait is over.
+#[inline(always)]
+fn stand_by(ctx: &'static Ctx, standing: &Standing) {
+    if standing.how == How::Vp {
+        controller::switch_away(ctx, standing.block);
     } else {
-        controller::switch_away(ctx, block);
+        stand_otherwise(ctx, standing);
     }
-    let end = block.wait.poll(key).expect("a timeline that was made ready has an end to its wait");
-    if block.mode.get() & mode::TIMED != 0 {
-        controller::disarm_deadline(crate::ctx::get(), block);
+}
+
+#[cold]
+#[inline(never)]
+fn stand_otherwise(ctx: &'static Ctx, standing: &Standing) {
+    let block = standing.block;
+    if standing.how == How::Thread {
+        crate::runtime::attach::stand(block, standing.key, standing.deadline);
+    } else {
+        crate::panics::switch_while_unwinding(ctx, || controller::switch_away(ctx, block));
     }
-    block.mode.set(0);
+}
+
+/// The wait is over: how it ended.
+#[inline]
+fn over(standing: &Standing) -> End {
+    let block = standing.block;
+    let end = block.wait.poll(standing.key).expect("a timeline that was made ready has an end to its wait");
+    if standing.how != How::Thread {
+        if block.mode.get() & mode::TIMED != 0 {
+            controller::disarm_deadline(crate::ctx::get(), block);
+        }
+        block.mode.set(0);
+    }
     end
+}
+
+/// Stands still until the wait `key` of `block`, which runs here, is over.
+#[inline(never)]
+pub(crate) fn stand(
+    ctx: &'static Ctx,
+    block: &'static Block,
+    key: Key,
+    info: &'static Info,
+    place: &'static Location<'static>,
+    deadline: Option<Instant>,
+) -> End {
+    let standing = prepare(ctx, block, key, info, place, deadline);
+    stand_by(ctx, &standing);
+    over(&standing)
 }
 
 /// A timeline that unwinds keeps its core for a while, in the hope of an answer from another core.
@@ -272,7 +358,7 @@ fn hold_core(block: &Block, key: Key) {
 }
 
 /// Turns an end into what the request yields, and the block ready for its next wait.
-pub(crate) fn finish(_ctx: &'static Ctx, block: &'static Block, info: &'static Info, end: End) -> Result<(), Ended> {
+pub(crate) fn finish(block: &'static Block, info: &'static Info, end: End) -> Result<(), Ended> {
     block.wait.retire();
     match end {
         End::Answered(_) => Ok(()),
