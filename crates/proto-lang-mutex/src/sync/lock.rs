@@ -1,0 +1,456 @@
+//! The exclusive lock: who may enter, in what order. It guards no data; [`Mutex`](super::Mutex) adds those.
+//!
+//! # Why it barges
+//!
+//! A release that hands the lock to a suspended waiter makes everybody wait for one timeline that does not run yet: after
+//! the first collision every release meets a waiter, every acquisition waits for a switch, and the lock is as slow as the
+//! scheduler (a *convoy*; it is what plain first-in-first-out hand-over costs). So a release leaves the lock *free*, and
+//! whoever runs may take it. At most one waiter at a time is woken to *retry*.
+//!
+//! ```text
+//!   Take ── free ──▶ taken                       Give ── nobody waits ──▶ free
+//!     │ holder runs elsewhere: look again         │ somebody is owed the lock ──▶ taken, by that one
+//!     ▼ no patience left                          │ else ──▶ free, and if nobody is on the way: wake one to retry
+//!   Wait ── free ──▶ taken                        ▼
+//!     └─▶ queued ── Retry ──▶ Take …, Wait: after `RETRIES` of these it stands in the queue `owed`
+//! ```
+//!
+//! # Fairness
+//!
+//! Whoever is first in `waiting` is handed the lock outright after `PASSES` releases that passed it over; whoever retried in vain
+//! `RETRIES` times stands in `owed`, which is served at each release, in order, before all others. So a waiter with *k* others
+//! before it in `waiting` and *m* in `owed` has the lock, or stands in `owed`, after (*k* + 1) · `PASSES` releases at most for each of
+//! its `RETRIES` + 1 stays; and then after at most *m'* + 1 more, *m'* being those that came to `owed` before it. Waking prefers, among the
+//! first `LOOK` of the queue, a waiter of the releasing core: no word to another core is needed, it finds the data in its cache.
+//!
+//! # The dangerous race
+//!
+//! A waiter that is woken to retry may be cancelled before it comes back. *Invariant: where the lock is free and somebody waits,
+//! `on_the_way` says that a woken one will still send `Wait` or `Withdraw`.* Each keeps it: `Give` and `Withdraw` wake one or
+//! find nobody; `Take` and `Wait` take the lock, or find it held, so that a `Give` is to come. A wrapper whose retry ends without the lock sends
+//! `Withdraw`, which is a release: no cancel stops it. One `Withdraw` too many costs a wake-up, no more.
+//!
+//! **Tried.** Hand-over to the first waiter at each release: the convoy above.
+
+use std::time::Instant;
+
+use proto_core::{Caller, Ended, EnvCell, Grant, Hidden, Kind, Loan, RequestHandler, Waiters};
+
+/// Releases that may pass over the first waiter.
+const PASSES: u32 = 1000;
+/// Retries in vain after which a waiter is owed the lock.
+const RETRIES: u32 = 4;
+/// How far from the front a waiter of the releasing core is looked for.
+const LOOK: usize = 4;
+
+/// A lock that is held: what goes back with [`RawLock::give`].
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) grant: Grant,
+    pub(crate) poisoned: bool,
+}
+
+/// What a waiter is told.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The lock is its own.
+    Taken(Held),
+    /// The lock was free a moment ago.
+    Retry,
+    /// A condition variable had sent it here when its wait ended so.
+    Late(Ended),
+}
+
+#[derive(Debug)]
+pub(crate) struct LockEnv {
+    free: Option<Grant>,
+    poisoned: bool,
+    /// Somebody waits, was woken to retry, or did a moment ago: a release has to look.
+    crowded: bool,
+    /// A waiter was woken to retry and has not come back.
+    on_the_way: bool,
+    /// Releases since the first of `waiting` was given a chance.
+    passes: u32,
+    waiting: Waiters<Turn>,
+    owed: Waiters<Turn>,
+}
+
+/// Take the lock if it is free. Never queued.
+struct Take {
+    /// Not to be asked to try again.
+    last: bool,
+    /// Sent by a waiter that was told to retry.
+    woken: bool,
+}
+
+enum Tried {
+    Taken(Held),
+    Busy,
+}
+
+/// Wait for the lock; `retries`: how often in vain.
+struct Wait {
+    retries: u32,
+}
+
+/// As [`Wait`], where a cancel may not end the wait.
+struct WaitBinding {
+    retries: u32,
+}
+
+/// As [`Wait`], sent for a timeline that waited elsewhere and must have the lock before it goes on.
+pub(crate) struct Relock {
+    /// Its wait has a deadline: when that passes here, the timeline learns that it was notified all the same.
+    pub(crate) timed: bool,
+}
+
+/// The lock is given back.
+#[derive(Debug)]
+pub(crate) struct Give {
+    grant: Grant,
+    /// The data are to be poisoned if the holder unwinds by a panic, which it did not when it took the lock.
+    may_poison: bool,
+    /// The holder gives its core up at once: a waiter of that core is next to run.
+    suspends: bool,
+}
+
+/// A waiter that was told to retry does not.
+struct Withdraw;
+
+struct SetPoisoned(bool);
+struct IsPoisoned;
+
+impl LockEnv {
+    const fn new() -> Self {
+        LockEnv {
+            free: Some(Grant::new()),
+            poisoned: false,
+            crowded: false,
+            on_the_way: false,
+            passes: 0,
+            waiting: Waiters::new(),
+            owed: Waiters::new(),
+        }
+    }
+
+    #[inline]
+    fn held(&self, grant: Grant) -> Held {
+        Held {
+            grant,
+            poisoned: self.poisoned,
+        }
+    }
+
+    /// A [`Wait`] of any kind.
+    fn wait(&mut self, retries: u32, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
+        if retries > 0 {
+            self.on_the_way = false;
+        }
+        match self.free.take() {
+            Some(grant) => {
+                hidden.holds(&caller);
+                hidden.answer(caller, Turn::Taken(self.held(grant)));
+            }
+            None => {
+                self.crowded = true;
+                if retries > RETRIES {
+                    &mut self.owed
+                } else {
+                    &mut self.waiting
+                }
+                .push(caller, hidden);
+            }
+        }
+    }
+
+    /// Hands the lock to `next` if it is given one, and says what became of it.
+    fn hand_over(
+        &mut self,
+        grant: Grant,
+        resume: impl FnOnce(&mut Self, Turn, &mut Hidden<'_>) -> Result<proto_core::Woken, Turn>,
+        hidden: &mut Hidden<'_>,
+    ) -> Option<Grant> {
+        let turn = Turn::Taken(self.held(grant));
+        match resume(self, turn, hidden) {
+            Ok(next) => {
+                hidden.holds(&next);
+                None
+            }
+            Err(Turn::Taken(held)) => Some(held.grant),
+            Err(Turn::Retry | Turn::Late(_)) => None,
+        }
+    }
+
+    /// The lock comes free while somebody waits, or did.
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&mut self, grant: Grant, suspends: bool, hidden: &mut Hidden<'_>) {
+        let Some(grant) = self.hand_over(grant, |env, turn, hidden| env.owed.resume_next(turn, hidden), hidden) else {
+            return;
+        };
+        let grant = if self.passes >= PASSES {
+            self.passes = 0;
+            self.hand_over(grant, |env, turn, hidden| env.waiting.resume_next(turn, hidden), hidden)
+        } else if suspends {
+            self.hand_over(
+                grant,
+                |env, turn, hidden| env.waiting.resume_where(1, |_, lives_here| lives_here, turn, hidden),
+                hidden,
+            )
+        } else {
+            Some(grant)
+        };
+        if let Some(grant) = grant {
+            self.free = Some(grant);
+            self.passes += 1;
+            self.wake_one(hidden);
+        }
+    }
+
+    /// Sees to it that somebody comes for the free lock.
+    fn wake_one(&mut self, hidden: &mut Hidden<'_>) {
+        if self.on_the_way {
+            return;
+        }
+        let near = self
+            .waiting
+            .resume_where(LOOK, |_, lives_here| lives_here, Turn::Retry, hidden);
+        self.on_the_way = near.or_else(|turn| self.waiting.resume_next(turn, hidden)).is_ok();
+        if !self.on_the_way {
+            self.crowded = false;
+            self.passes = 0;
+        }
+    }
+}
+
+impl RequestHandler<Take> for LockEnv {
+    type Reply = Tried;
+    #[inline(always)]
+    fn handle(&mut self, Take { last, woken }: Take, caller: Caller<'_, Tried>, hidden: &mut Hidden<'_>) {
+        match self.free.take() {
+            Some(grant) => {
+                if woken {
+                    self.on_the_way = false;
+                }
+                hidden.holds(&caller);
+                hidden.answer(caller, Tried::Taken(self.held(grant)));
+            }
+            None if !last && hidden.holder_runs_elsewhere() => hidden.try_again(caller),
+            None => hidden.answer(caller, Tried::Busy),
+        }
+    }
+}
+
+impl RequestHandler<Wait> for LockEnv {
+    type Reply = Turn;
+    fn handle(&mut self, Wait { retries }: Wait, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
+        self.wait(retries, caller, hidden);
+    }
+}
+
+impl RequestHandler<WaitBinding> for LockEnv {
+    type Reply = Turn;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, WaitBinding { retries }: WaitBinding, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
+        self.wait(retries, caller, hidden);
+    }
+}
+
+impl RequestHandler<Relock> for LockEnv {
+    type Reply = Turn;
+    fn handle(&mut self, Relock { timed }: Relock, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
+        if timed && self.free.is_none() {
+            self.crowded = true;
+            self.waiting
+                .push_returning(caller, (), |(), ended| Turn::Late(ended), hidden);
+        } else {
+            self.wait(0, caller, hidden);
+        }
+    }
+}
+
+impl RequestHandler<Give> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    #[inline(always)]
+    fn handle(&mut self, give: Give, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        hidden.released(&caller);
+        if give.may_poison && hidden.caller_panics() {
+            self.poisoned = true;
+        }
+        if self.crowded {
+            self.pass_on(give.grant, give.suspends, hidden);
+        } else {
+            self.free = Some(give.grant);
+        }
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<Withdraw> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: Withdraw, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.on_the_way = false;
+        if self.free.is_some() {
+            self.wake_one(hidden);
+        }
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<SetPoisoned> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, SetPoisoned(poisoned): SetPoisoned, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.poisoned = poisoned;
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<IsPoisoned> for LockEnv {
+    type Reply = bool;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: IsPoisoned, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        hidden.answer(caller, self.poisoned);
+    }
+}
+
+/// The lock: what [`Mutex`](super::Mutex), [`Condvar`](super::Condvar) and [`atomic`](crate::atomic) use.
+#[derive(Debug)]
+pub(crate) struct RawLock(EnvCell<LockEnv>);
+
+impl RawLock {
+    #[track_caller]
+    pub(crate) const fn new() -> Self {
+        RawLock(EnvCell::new(LockEnv::new()))
+    }
+
+    /// Takes the lock, waiting for it until `deadline`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) fn take(&self, deadline: Option<Instant>) -> Result<Held, Ended> {
+        match self.0.request_adaptive(|last| Take { last, woken: false }, None) {
+            Ok(Tried::Taken(held)) => Ok(held),
+            Ok(Tried::Busy) => self.take_later(0, deadline),
+            Err(ended) => Err(ended),
+        }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_take(&self) -> Result<Option<Held>, Ended> {
+        match self.0.request(Take {
+            last: true,
+            woken: false,
+        })? {
+            Tried::Taken(held) => Ok(Some(held)),
+            Tried::Busy => Ok(None),
+        }
+    }
+
+    /// The rest of [`take`](Self::take), and of a wait that was told to retry.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn take_later(&self, mut retries: u32, deadline: Option<Instant>) -> Result<Held, Ended> {
+        loop {
+            if retries > 0
+                && let Ok(Tried::Taken(held)) = self.0.request_adaptive(|last| Take { last, woken: true }, None)
+            {
+                return Ok(held);
+            }
+            match self.0.request_until(Wait { retries }, deadline) {
+                Ok(Turn::Taken(held)) => return Ok(held),
+                Ok(Turn::Retry) => retries += 1,
+                Ok(Turn::Late(ended)) | Err(ended) => {
+                    if retries > 0 {
+                        self.0.release(Withdraw);
+                    }
+                    return Err(ended);
+                }
+            }
+        }
+    }
+
+    /// Takes the lock; a cancel meanwhile is delivered later.
+    #[track_caller]
+    pub(crate) fn take_binding(&self) -> Result<Held, Ended> {
+        let mut retries = 0;
+        loop {
+            match self.0.request(WaitBinding { retries })? {
+                Turn::Taken(held) => return Ok(held),
+                Turn::Retry => retries += 1,
+                Turn::Late(ended) => return Err(ended),
+            }
+        }
+    }
+
+    /// Gives the lock back. The data become poisoned if the caller unwinds by a panic now and `may_poison`.
+    #[inline(always)]
+    pub(crate) fn give(&self, grant: Grant, may_poison: bool) {
+        self.0.release(Give {
+            grant,
+            may_poison,
+            suspends: false,
+        });
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.0.request(IsPoisoned).unwrap_or(true)
+    }
+
+    pub(crate) fn clear_poison(&self) {
+        self.0.release(SetPoisoned(false));
+    }
+
+    /// The cell of its environment: what a condition variable borrows.
+    pub(crate) fn cell(&self) -> &EnvCell<LockEnv> {
+        &self.0
+    }
+
+    /// Whether the data are poisoned, of a lock that nobody else has.
+    pub(crate) fn get_poisoned(&mut self) -> bool {
+        self.0.get_mut().is_none_or(|env| env.poisoned)
+    }
+}
+
+/// A lock that is about to be given back by the condition variable its holder waits for. Given back here if that fails.
+#[derive(Debug)]
+pub(crate) struct Parting<'a> {
+    lock: &'a RawLock,
+    give: Option<Give>,
+}
+
+impl<'a> Parting<'a> {
+    pub(crate) fn new(lock: &'a RawLock, grant: Grant, may_poison: bool) -> Self {
+        Parting {
+            lock,
+            give: Some(Give {
+                grant,
+                may_poison,
+                suspends: true,
+            }),
+        }
+    }
+
+    /// Gives the lock back after the unlock of the condition variable's environment, which `hidden` is of.
+    pub(crate) fn post(mut self, caller: &Caller<'_, Turn>, loan: &Loan<LockEnv>, hidden: &mut Hidden<'_>) {
+        if let Some(give) = self.give.take() {
+            hidden.post(caller, loan, give);
+        }
+    }
+}
+
+impl Drop for Parting<'_> {
+    fn drop(&mut self) {
+        // The request never reached its handler: its timeline is cancelled, or the environment broken.
+        if let Some(give) = self.give.take() {
+            self.lock.0.release(Give {
+                suspends: false,
+                ..give
+            });
+        }
+    }
+}

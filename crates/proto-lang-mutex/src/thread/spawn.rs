@@ -1,0 +1,254 @@
+//! Birth and end of threads: the core's builder and handle in std's shape.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proto_core::{CoreId, JoinError, VpBuilder};
+
+use super::{Scope, ScopedJoinHandle, Thread};
+use crate::time;
+
+/// Starts a virtual processor that runs `f`, as [`std::thread::spawn`].
+///
+/// It belongs to the process of its creator; outside a runtime, to that of the default runtime, which is made when it is first needed.
+///
+/// # Panics
+///
+/// If it cannot be created; [`Builder::spawn`] returns that as an error.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread;
+/// let answer = thread::spawn(|| 6 * 7);
+/// assert_eq!(answer.join().unwrap(), 42);
+/// ```
+#[track_caller]
+pub fn spawn<F, T>(f: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    match Builder::new().spawn(f) {
+        Ok(handle) => handle,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Makes threads: name, stack size, and what std's builder has not: priority and place.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread;
+/// let thread = thread::Builder::new().name("adder".to_owned()).stack_size(64 << 10).spawn(|| 1 + 2)?;
+/// assert_eq!(thread.thread().name(), Some("adder"));
+/// assert_eq!(thread.join().unwrap(), 3);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until `spawn`"]
+pub struct Builder {
+    vp: VpBuilder,
+    name: Option<Arc<str>>,
+}
+
+impl Builder {
+    /// A thread without a name, with the runtime's stack size, placed where a core is free.
+    pub const fn new() -> Self {
+        Builder {
+            vp: VpBuilder::new(),
+            name: None,
+        }
+    }
+
+    /// Its name, in reports and from [`Thread::name`].
+    pub fn name(mut self, name: String) -> Self {
+        let name: Arc<str> = Arc::from(name);
+        self.vp = self.vp.name(Arc::clone(&name));
+        self.name = Some(name);
+        self
+    }
+
+    /// The bytes of its stack: reserved, and used only where touched.
+    pub fn stack_size(mut self, bytes: usize) -> Self {
+        self.vp = self.vp.stack_size(bytes);
+        self
+    }
+
+    /// For assigners that look at it: 0 is the lowest, 255 the highest, 128 the usual.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.vp = self.vp.priority(priority);
+        self
+    }
+
+    /// The core on which it starts, and stays.
+    pub fn home(mut self, core: CoreId) -> Self {
+        self.vp = self.vp.home(core);
+        self
+    }
+
+    /// It starts on the core where `other` lives, if that is settled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::thread;
+    /// let near = thread::Builder::new().near(&thread::current()).daemon().spawn(|| 1)?;
+    /// assert_eq!(near.join().unwrap(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn near(mut self, other: &Thread) -> Self {
+        self.vp = self.vp.near(&other.vp());
+        self
+    }
+
+    /// Its process does not wait for it: when everything else has ended, it is cancelled.
+    pub fn daemon(mut self) -> Self {
+        self.vp = self.vp.daemon();
+        self
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// A [`proto_core::SpawnError`], in an [`io::Error`] as std has it. The closure is dropped then.
+    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let handle = self.vp.spawn(f)?;
+        let thread = Thread::new(handle.vp(), self.name);
+        Ok(JoinHandle { handle, thread })
+    }
+
+    /// Starts a thread of `scope`; see [`Scope::spawn`].
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn`](Self::spawn).
+    pub fn spawn_scoped<'scope, 'env, F, T>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        f: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let handle = scope.inner().spawn_with(self.vp, f)?;
+        let thread = Thread::new(handle.vp(), self.name);
+        Ok(ScopedJoinHandle::new(handle, thread))
+    }
+}
+
+/// Joins a thread: waits for its end and gives its value. Dropped, the thread runs on by itself.
+pub struct JoinHandle<T> {
+    handle: proto_core::JoinHandle<T>,
+    thread: Thread,
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("thread", &self.thread)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> JoinHandle<T> {
+    /// The thread.
+    pub fn thread(&self) -> &Thread {
+        &self.thread
+    }
+
+    /// Whether it has ended, so that [`join`](Self::join) does not wait.
+    pub fn is_finished(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Asks the thread to end: it unwinds from its next wait, and everything in the scopes it stands in with it.
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::thread;
+    /// let sleeper = thread::spawn(|| loop { thread::park() });
+    /// sleeper.cancel().unwrap();
+    /// assert!(sleeper.join().unwrap_err().is::<proto_core::Cancelled>());
+    /// ```
+    pub fn cancel(&self) -> Result<(), proto_core::CannotCancel> {
+        self.handle.cancel()
+    }
+
+    /// Waits for the thread's end.
+    ///
+    /// # Errors
+    ///
+    /// What it panicked with; [`proto_core::Cancelled`] if it was cancelled.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling virtual processor is cancelled.
+    #[track_caller]
+    pub fn join(self) -> super::Result<T> {
+        self.handle.join().map_err(JoinError::into_payload)
+    }
+
+    /// Waits for the thread's end for at most `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Gives the handle back if the time is over.
+    ///
+    /// # Panics
+    ///
+    /// As [`join`](Self::join).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::thread;
+    /// use std::time::Duration;
+    ///
+    /// let parked = thread::spawn(thread::park);
+    /// let parked = parked.join_timeout(Duration::from_millis(1)).unwrap_err();
+    /// parked.thread().unpark();
+    /// parked.join_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    /// ```
+    #[track_caller]
+    pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, Self> {
+        self.join_by(time::after(timeout))
+    }
+
+    /// Waits for the thread's end until `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// Gives the handle back if `deadline` has come.
+    ///
+    /// # Panics
+    ///
+    /// As [`join`](Self::join).
+    #[track_caller]
+    pub fn join_until(self, deadline: Instant) -> Result<super::Result<T>, Self> {
+        self.join_by(Some(deadline))
+    }
+
+    #[track_caller]
+    fn join_by(self, deadline: Option<Instant>) -> Result<super::Result<T>, Self> {
+        let JoinHandle { handle, thread } = self;
+        match handle.join_until(deadline) {
+            Ok(outcome) => Ok(outcome.map_err(JoinError::into_payload)),
+            Err(handle) => Err(JoinHandle { handle, thread }),
+        }
+    }
+}
