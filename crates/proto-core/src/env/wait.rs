@@ -193,7 +193,8 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
 /// What a requester does that was not answered at once. `Ok` after its reply was written.
 ///
 /// Inlined down to the switch, with calls before and after it: a VP that comes back returns from no function on its way to the user's
-/// code, each of which the processor would mispredict (its return stack holds the controller's calls; 4 ns each).
+/// code, each of which the processor would mispredict (its return stack holds the controller's calls; 4 ns each). The calls
+/// are not marked cold: else the switch would not be inlined.
 #[inline(always)]
 pub(crate) fn unanswered(
     ctx: &'static Ctx,
@@ -203,66 +204,74 @@ pub(crate) fn unanswered(
     deadline: Option<Instant>,
     reply: *mut (),
 ) -> Result<(), Ended> {
-    let standing = begin(ctx, status, info, place, deadline)?;
-    stand_by(ctx, &standing);
-    conclude(standing, info, reply)
+    let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
+    match begin(ctx, block, status, info, place, deadline) {
+        How::Vp => controller::switch_away(ctx, block),
+        How::Lost => return Err(Ended::Abandoned((info.request)())),
+        how => stand_otherwise(ctx, block, how, deadline),
+    }
+    match conclude(block, info, reply) {
+        None => Ok(()),
+        Some(why) => Err(*why),
+    }
+}
+
+/// How a requester stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// It switches away.
+    Vp,
+    /// It switches away while it unwinds.
+    Unwinding,
+    /// It parks.
+    Thread,
+    /// Not at all: its handler forgot it.
+    Lost,
 }
 
 /// Checks that the requester waits, and prepares its wait.
-#[cold]
 #[inline(never)]
 fn begin(
     ctx: &'static Ctx,
+    block: &'static Block,
     status: Status,
     info: &'static Info,
     place: &'static Location<'static>,
     deadline: Option<Instant>,
-) -> Result<Standing, Ended> {
-    let names = || format!("{} of {}", (info.request)(), (info.environment)());
-    match status {
-        Status::Queued => {}
-        Status::TryAgain => panic!("the handler of {} asks its caller to try again, which this request cannot", names()),
-        Status::Pending | Status::Answered => {
-            debug_assert!(false, "the handler of {} returned with its caller neither answered, queued nor suspended", names());
-            return Err(Ended::Abandoned((info.request)()));
-        }
+) -> How {
+    if status != Status::Queued {
+        not_queued(status, info);
+        return How::Lost;
     }
-    let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
     // SAFETY: the requester runs: it has started.
     let key = unsafe { block.node() }.key();
-    Ok(prepare(ctx, block, key, info, place, deadline))
+    prepare(ctx, block, key, info, place, deadline)
 }
 
-/// After the wait: what the request yields.
 #[cold]
+fn not_queued(status: Status, info: &Info) {
+    let names = format!("{} of {}", (info.request)(), (info.environment)());
+    assert!(status != Status::TryAgain, "the handler of {names} asks its caller to try again, which this request cannot");
+    debug_assert!(false, "the handler of {names} returned with its caller neither answered, queued nor suspended");
+}
+
+/// After the wait: what the request yields, if not its reply.
 #[inline(never)]
-fn conclude(standing: Standing, info: &'static Info, reply: *mut ()) -> Result<(), Ended> {
-    let end = over(&standing);
-    let block = standing.block;
+fn conclude(block: &'static Block, info: &'static Info, reply: *mut ()) -> Option<Box<Ended>> {
     // SAFETY: the requester runs: it has started.
     let node = unsafe { block.node() };
+    let end = over(block, node.key());
+    if let End::Answered(_) = end {
+        block.wait.retire();
+        return None;
+    }
     let back = node.back.take();
-    finish(block, info, end).or_else(|why| match back {
+    let why = finish(block, info, end).err()?;
+    match back {
         // SAFETY: the node's data are as they were put there: nobody took them, and `back` was taken out.
-        Some(back) if unsafe { back(node, &why, reply) } => Ok(()),
-        _ => Err(why),
-    })
-}
-
-/// A timeline that is about to wait.
-#[derive(Debug)]
-pub(crate) struct Standing {
-    block: &'static Block,
-    key: Key,
-    how: How,
-    deadline: Option<Instant>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    Vp,
-    Unwinding,
-    Thread,
+        Some(back) if unsafe { back(node, &why, reply) } => None,
+        _ => Some(Box::new(why)),
+    }
 }
 
 /// Notes everything about the wait `key` of `block`, which runs here.
@@ -274,18 +283,15 @@ fn prepare(
     info: &'static Info,
     place: &'static Location<'static>,
     deadline: Option<Instant>,
-) -> Standing {
+) -> How {
     block.set_reason(info, place);
-    let mut standing = Standing { block, key, how: How::Vp, deadline };
     if block.is_thread() {
-        standing.how = How::Thread;
-        return standing;
+        return How::Thread;
     }
     let unwinding = crate::panics::unwinding(ctx);
     let abandonable = info.kind == Kind::Abandonable && !unwinding;
     block.mode.set(if abandonable { mode::ABANDONABLE } else { 0 });
     if unwinding {
-        standing.how = How::Unwinding;
         hold_core(block, key);
     }
     if abandonable && block.is_cancelled() {
@@ -295,25 +301,16 @@ fn prepare(
     if let Some(deadline) = deadline {
         controller::arm_deadline(ctx, block, deadline);
     }
-    standing
-}
-
-/// Stands still until the wait is over.
-#[inline(always)]
-fn stand_by(ctx: &'static Ctx, standing: &Standing) {
-    if standing.how == How::Vp {
-        controller::switch_away(ctx, standing.block);
-    } else {
-        stand_otherwise(ctx, standing);
-    }
+    if unwinding { How::Unwinding } else { How::Vp }
 }
 
 #[cold]
 #[inline(never)]
-fn stand_otherwise(ctx: &'static Ctx, standing: &Standing) {
-    let block = standing.block;
-    if standing.how == How::Thread {
-        crate::runtime::attach::stand(block, standing.key, standing.deadline);
+fn stand_otherwise(ctx: &'static Ctx, block: &'static Block, how: How, deadline: Option<Instant>) {
+    if how == How::Thread {
+        // SAFETY: a thread has a node from the start.
+        let key = unsafe { block.node() }.key();
+        crate::runtime::attach::stand(block, key, deadline);
     } else {
         crate::panics::switch_while_unwinding(ctx, || controller::switch_away(ctx, block));
     }
@@ -321,13 +318,12 @@ fn stand_otherwise(ctx: &'static Ctx, standing: &Standing) {
 
 /// The wait is over: how it ended.
 #[inline]
-fn over(standing: &Standing) -> End {
-    let block = standing.block;
-    let end = block.wait.poll(standing.key).expect("a timeline that was made ready has an end to its wait");
-    if standing.how != How::Thread {
-        if block.mode.get() & mode::TIMED != 0 {
-            controller::disarm_deadline(crate::ctx::get(), block);
-        }
+fn over(block: &'static Block, key: Key) -> End {
+    let end = block.wait.poll(key).expect("a timeline that was made ready has an end to its wait");
+    let bits = block.mode.replace(0);
+    if bits & mode::TIMED != 0 {
+        block.mode.set(bits);
+        controller::disarm_deadline(crate::ctx::get(), block);
         block.mode.set(0);
     }
     end
@@ -343,9 +339,14 @@ pub(crate) fn stand(
     place: &'static Location<'static>,
     deadline: Option<Instant>,
 ) -> End {
-    let standing = prepare(ctx, block, key, info, place, deadline);
-    stand_by(ctx, &standing);
-    over(&standing)
+    // The node is where the others find the key; a select's plain node is not otherwise in use.
+    // SAFETY: the requester runs: it has started.
+    unsafe { block.node() }.key.set(Some(key));
+    match prepare(ctx, block, key, info, place, deadline) {
+        How::Vp => controller::switch_away(ctx, block),
+        how => stand_otherwise(ctx, block, how, deadline),
+    }
+    over(block, key)
 }
 
 /// A timeline that unwinds keeps its core for a while, in the hope of an answer from another core.
