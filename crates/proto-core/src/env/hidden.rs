@@ -5,12 +5,12 @@
 //! given, then drops.
 
 use std::fmt;
-use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::ptr::NonNull;
 
 use super::RequestHandler;
-use super::after::After;
+use super::after::{After, Storage};
 use super::cell::{CellHead, Loan};
 use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
@@ -43,6 +43,9 @@ pub(crate) enum Origin {
     },
     /// The request is one branch of a select; this is its node.
     Branch(NonNull<Node>),
+    /// Sent after a pass of the timeline that runs here, on its behalf. It has no number of its own: by then another core may look at the
+    /// number of the request that posted it (`Loan::check`).
+    Posted,
 }
 
 /// Given to a handler: answers, resumes, forwards; see the methods.
@@ -53,8 +56,7 @@ pub struct Hidden<'h> {
     pub(crate) head: *const CellHead,
     pub(crate) origin: *mut Origin,
     pub(crate) status: Status,
-    after: After,
-    _pass: PhantomData<&'h mut ()>,
+    after: After<'h>,
 }
 
 impl fmt::Debug for Hidden<'_> {
@@ -65,8 +67,13 @@ impl fmt::Debug for Hidden<'_> {
 
 impl<'h> Hidden<'h> {
     #[inline(always)]
-    pub(crate) fn new(ctx: &'static Ctx, head: *const CellHead, origin: *mut Origin) -> Self {
-        Hidden { ctx, head, origin, status: Status::Pending, after: After::new(), _pass: PhantomData }
+    pub(crate) fn new(
+        ctx: &'static Ctx,
+        head: *const CellHead,
+        origin: *mut Origin,
+        storage: &'h mut MaybeUninit<Storage>,
+    ) -> Self {
+        Hidden { ctx, head, origin, status: Status::Pending, after: After::new(storage) }
     }
 
     #[inline(always)]

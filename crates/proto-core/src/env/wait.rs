@@ -118,7 +118,7 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
     // SAFETY: the requester runs, or waits: it has started.
     let mut node = unsafe { block.node() };
     match hidden.origin() {
-        None => {
+        None | Some(Origin::Posted) => {
             node.key.set(Some(block.wait.arm_queued()));
         }
         Some(Origin::Branch(branch)) => {
@@ -174,7 +174,7 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
     // SAFETY: the requester runs, or waits: it has started.
     let node = unsafe { block.node() };
     let key = match hidden.origin() {
-        None => block.wait.arm_free(),
+        None | Some(Origin::Posted) => block.wait.arm_free(),
         // SAFETY: as in `enqueue`.
         Some(Origin::Branch(branch)) => unsafe { branch.as_ref() }.key(),
         Some(Origin::Forwarded { forward, recheck }) => {
@@ -526,7 +526,8 @@ pub(crate) fn posted<L, R>(
     let mut reply = std::mem::MaybeUninit::<()>::uninit();
     // SAFETY: the lender is the requester of the pass that posted, which has not gone on yet.
     let cell = unsafe { cell.as_ref() };
+    let mut origin = Origin::Posted;
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, std::ptr::null_mut()) };
+    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin) };
     debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
 }
