@@ -6,11 +6,14 @@
 //! The dangerous moment is the last VP's farewell: once it has told the scope, the frame with the scope in it may be gone. It is a
 //! release request, after whose unlock nothing of the scope is touched (see `EnvCell`).
 
+use std::alloc::{Layout, dealloc};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
@@ -170,9 +173,29 @@ impl Iterator for Around {
     }
 }
 
+/// The memory of a value that lives as long as its scope; see [`Scope::keep`].
+struct Kept {
+    place: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it is memory that nobody uses any more when this is dropped, and has no thread.
+unsafe impl Send for Kept {}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            // SAFETY: `place` came from a box of this layout, and nothing refers to it: its scope has ended.
+            unsafe { dealloc(self.place.as_ptr(), self.layout) }
+        }
+    }
+}
+
 /// A place to create VPs that borrow from outside of it. See [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     head: ScopeHead,
+    /// Freed with the scope, when its VPs have ended.
+    kept: Mutex<Vec<Kept>>,
     _scope: PhantomData<&'scope mut &'scope ()>,
     _env: PhantomData<&'env mut &'env ()>,
 }
@@ -225,6 +248,7 @@ where
             outer,
             env: EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() }),
         },
+        kept: Mutex::new(Vec::new()),
         _scope: PhantomData,
         _env: PhantomData,
     };
@@ -322,6 +346,23 @@ impl<'scope> Scope<'scope, '_> {
             // The closure was dropped, which has told the scope.
             Err(error) => Err(error),
         }
+    }
+
+    /// Keeps `value` as long as the scope: how a language's own scope, a wrapper of this one, gets a reference that lives as long.
+    ///
+    /// `V` must not need dropping; that is checked when the program is compiled.
+    ///
+    /// ```
+    /// let seen = proto_core::scope(|s| *s.keep(5));
+    /// assert_eq!(seen, 5);
+    /// ```
+    pub fn keep<V: 'scope>(&'scope self, value: V) -> &'scope V {
+        const { assert!(!std::mem::needs_drop::<V>(), "a scope frees what it keeps, and drops nothing") };
+        let place = NonNull::from(Box::leak(Box::new(value)));
+        let kept = Kept { place: place.cast(), layout: Layout::new::<V>() };
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+        // SAFETY: it is freed with the scope, which `'scope` does not outlive, and only shared until then.
+        unsafe { place.as_ref() }
     }
 
     /// Cancels every VP of this scope [design rule 13]; the scope's owner goes on.
