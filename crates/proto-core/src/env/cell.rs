@@ -379,7 +379,8 @@ impl<E> EnvCell<E> {
         if ctx.attention() & attention::HOOKS != 0 {
             hooks::request(&self.head, block, info, place);
         }
-        let mut hidden = Hidden::new(ctx, &self.head, origin);
+        let mut storage = MaybeUninit::uninit();
+        let mut hidden = Hidden::new(ctx, &self.head, origin, &mut storage);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the spinlock is held and the environment is not broken.
             let value = unsafe { &mut *self.value.get() };
