@@ -45,15 +45,16 @@ fn leave(block: &'static Block, payload: Box<dyn std::any::Any + Send>) {
 /// The VP has nothing left to do but to be counted.
 fn end(block: &'static Block) {
     let ctx = ctx::get();
+    if ctx.attention() & ctx::attention::HOOKS != 0 {
+        // While it still has its whole name.
+        hooks::ended(block);
+    }
     // ORDERING: Relaxed: see `holders::count`.
     if block.held.load(Ordering::Relaxed) == 0 {
         extra::clear(block);
     } else if let Some(process) = block.process() {
         // It holds something for ever, and its block stays its own, so that reports can name it: name and process stay as well.
         std::mem::forget(process.handle());
-    }
-    if ctx.attention() & ctx::attention::HOOKS != 0 {
-        hooks::ended(block);
     }
     if let (Some(process), Some(core)) = (block.process(), ctx.core()) {
         // The last that is done with the process: it may be gone after this.
