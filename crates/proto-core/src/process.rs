@@ -289,6 +289,11 @@ impl ProcessInner {
         !self.is_ended() || block.has(flag::DAEMON)
     }
 
+    /// Whether `wait` is for the end of a process.
+    pub(crate) fn is_awaited_by(wait: &crate::report::Wait) -> bool {
+        wait.request == std::any::type_name::<AwaitEnd>()
+    }
+
     /// Lets the waiters of a process go whose last frames never will: a verdict with nothing but binding waits left.
     pub(crate) fn give_up(&self) {
         if !self.ended.swap(true, Ordering::AcqRel) {

@@ -18,13 +18,13 @@
 //! frame unwinds, later ones answer Cancelled. If then only binding waits are left, `wait()` returns, and those stacks stay.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::list::{self, Found};
 use super::{Finding, Report};
 use crate::env::wait;
-use crate::kernel::wait::{Interrupt, Key};
+use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
 use crate::runtime::shared::Shared;
 use crate::runtime::{activity, controller, mail};
@@ -82,32 +82,64 @@ fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
     Some(sum)
 }
 
-/// A core of `shared` has announced its sleep and found nothing.
-pub(crate) fn core_falls_asleep(shared: &Shared) {
+/// A core has announced its sleep and found nothing.
+pub(crate) fn core_falls_asleep() {
     static JUDGING: Mutex<()> = Mutex::new(());
-    if activity::anybody() || !has_processes(shared) {
+    if activity::anybody() {
         return;
     }
     let runtimes = runtimes();
-    let Some(before) = quiet(&runtimes) else { return };
-    let Ok(_judging) = JUDGING.try_lock() else { return };
-    std::sync::atomic::fence(Ordering::SeqCst);
-    if quiet(&runtimes) != Some(before) || activity::anybody() {
+    if !runtimes.iter().any(|shared| has_processes(shared)) || quiet(&runtimes).is_none() {
         return;
     }
-    for shared in &runtimes {
-        judge(shared);
+    // Waited for, not tried: if who judges now gives it up because this core has just been awake, it is this core's turn.
+    let _judging = JUDGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(before) = quiet(&runtimes) else { return };
+    std::sync::atomic::fence(Ordering::SeqCst);
+    if quiet(&runtimes) == Some(before) && !activity::anybody() {
+        judge(&runtimes);
     }
 }
 
-/// Everything stands still: ends what can be ended.
+/// A process that can go on no more, and all of its waits.
+struct Standing {
+    process: Arc<ProcessInner>,
+    found: Vec<Found>,
+    /// It waits for the end of another process, whose verdict comes first: then it may go on.
+    for_process: bool,
+}
+
+/// Everything stands still: ends what can be ended, and lets those go who wait for what cannot.
+///
+/// One step at a time, for each may set others free: the next is taken when everything stands still again.
 #[cold]
-fn judge(shared: &Arc<Shared>) {
-    let processes: Vec<Arc<ProcessInner>> = shared.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for process in processes {
-        if process.is_ended() {
-            continue;
+fn judge(runtimes: &[Arc<Shared>]) {
+    let standing: Vec<Standing> = runtimes.iter().flat_map(standing).collect();
+    for for_process in [false, true] {
+        let (doomed, fresh): (Vec<_>, Vec<_>) =
+            standing.iter().filter(|one| one.for_process == for_process).partition(|one| one.process.is_doomed());
+        let mut freed = 0;
+        for one in &fresh {
+            freed += doom(one);
         }
+        if freed > 0 {
+            return;
+        }
+        // Only binding waits are left: those frames never go on.
+        for one in doomed.iter().chain(&fresh) {
+            bury_alive(one);
+        }
+        if !doomed.is_empty() || !fresh.is_empty() {
+            return;
+        }
+    }
+}
+
+/// The processes of a runtime that wait. Everything stands still.
+fn standing(shared: &Arc<Shared>) -> Vec<Standing> {
+    let processes: Vec<Arc<ProcessInner>> = shared.processes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut standing = Vec::new();
+    for process in processes.into_iter().filter(|process| !process.is_ended()) {
         let found: Vec<Found> = slab::all()
             .into_iter()
             .flatten()
@@ -116,39 +148,43 @@ fn judge(shared: &Arc<Shared>) {
             // SAFETY: everything stands still.
             .filter_map(|block| unsafe { list::read(block) })
             .collect();
-        if found.is_empty() || found.iter().any(|found| found.wait.timed) {
-            continue;
-        }
-        if process.is_doomed() {
-            // Only binding waits are left: those frames never go on.
-            controller::as_timeline(|| process.give_up());
-        } else {
-            doom(&process, found);
+        if !found.is_empty() && !found.iter().any(|found| found.wait.timed) {
+            let for_process = found.iter().any(|found| ProcessInner::is_awaited_by(&found.wait));
+            standing.push(Standing { process, found, for_process });
         }
     }
+    standing
 }
 
-/// Ends the abandonable waits of `process`.
-fn doom(process: &Arc<ProcessInner>, found: Vec<Found>) {
-    let waits: Vec<(&'static Block, Key)> = found.iter().map(|found| (found.block, found.key)).collect();
-    process.note_report(report(found));
+/// Ends the abandonable waits of a process. Says how many there were.
+fn doom(standing: &Standing) -> usize {
+    let Standing { process, found, .. } = standing;
+    process.note_report(report(found.clone()));
     process.mark_doomed();
     process.mark_cancelled();
     let mut ready = Vec::new();
-    for (block, key) in waits {
+    for &Found { block, key, .. } in found {
         if block.mode.get() & mode::ABANDONABLE != 0 && wait::interrupt_quietly(block, key, Interrupt::Cancel) {
             block.cancel_for.store(block.birth(), Ordering::Relaxed);
             ready.push(block);
         }
     }
-    if ready.is_empty() {
-        return controller::as_timeline(|| process.give_up());
-    }
-    for block in ready {
+    for block in &ready {
         if let Some(home) = block.home() {
             controller::deliver(home, block);
         }
     }
+    ready.len()
+}
+
+/// Ends a process whose frames can neither go on nor unwind. Their waits are ended without making anybody ready, so nobody ever
+/// can: what those frames borrow may go.
+fn bury_alive(standing: &Standing) {
+    for found in &standing.found {
+        // Lost only by a wait that has an end already; and then nobody has been made ready, or not everything would stand still.
+        let _ = wait::interrupt_quietly(found.block, found.key, Interrupt::Cancel);
+    }
+    controller::as_timeline(|| standing.process.give_up());
 }
 
 /// Orders what was found for people.
@@ -208,19 +244,24 @@ pub(crate) fn suspicion(shared: &Shared) -> Option<Report> {
 /// How often the watchdog looks for cycles among the waits of busy cores.
 const EVERY_MS: u32 = 500;
 
-/// Looks for a cycle, or a holder that ended, while other timelines run. On the watchdog's thread.
-pub(crate) fn look_for_cycles(shared: &Arc<Shared>) {
+/// Looks for a cycle, or a holder that ended, in all runtimes, while other timelines run. On a watchdog's thread.
+pub(crate) fn look_for_cycles() {
+    static LAST: AtomicU32 = AtomicU32::new(0);
     let now = crate::runtime::watchdog::coarse_ms();
-    let last = shared.last_look.load(Ordering::Relaxed);
-    if now.wrapping_sub(last) < EVERY_MS || activity::anybody() || !has_processes(shared) {
+    // ORDERING: Relaxed: of several watchdogs one looks.
+    let last = LAST.load(Ordering::Relaxed);
+    if now.wrapping_sub(last) < EVERY_MS || activity::anybody() {
         return;
     }
-    shared.last_look.store(now, Ordering::Relaxed);
-    let first = stuck(shared);
+    if LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return;
+    }
+    let runtimes: Vec<Arc<Shared>> = runtimes().into_iter().filter(|shared| has_processes(shared)).collect();
+    let first = stuck(&runtimes);
     if first.is_empty() {
         return;
     }
-    let again = stuck(shared);
+    let again = stuck(&runtimes);
     let holds = |found: &&Found| again.iter().any(|other| std::ptr::eq(other.block, found.block) && other.key == found.key);
     if !first.iter().all(|found| holds(&found)) || activity::anybody() {
         return;
@@ -236,14 +277,14 @@ pub(crate) fn look_for_cycles(shared: &Arc<Shared>) {
         if !process.is_doomed() && !process.is_ended() {
             process.note_report(report(first.clone()));
             process.mark_doomed();
-            crate::vp::cancel::cancel_process(shared, &process);
+            crate::vp::cancel::cancel_process(process.shared(), &process);
         }
     }
 }
 
 /// The waits that are part of a cycle, or wait for a holder that ended; none of them timed.
-fn stuck(shared: &Shared) -> Vec<Found> {
-    let found = list::of_runtime(shared);
+fn stuck(runtimes: &[Arc<Shared>]) -> Vec<Found> {
+    let found: Vec<Found> = runtimes.iter().flat_map(|shared| list::of_runtime(shared)).collect();
     let mut stuck: Vec<Found> = Vec::new();
     if let Some(cycle) = cycle(&found) {
         stuck.extend(cycle.into_iter().map(|index| found[index].clone()));

@@ -1,7 +1,7 @@
 //! How a runtime is made.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -221,7 +221,6 @@ impl Builder {
             next_core: AtomicUsize::new(0),
             sleep: Sleep::new(count),
             watchdog: Watchdog::new(),
-            last_look: AtomicU32::new(0),
             hooks: Installed::default(),
             start: Instant::now(),
         });

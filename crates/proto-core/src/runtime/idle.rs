@@ -174,7 +174,7 @@ fn sleep(core: &'static Core) {
     let scan = || {
         let awake = has_own(core) || anything_to_take(core) || (shared.is_stopping() && verdict::may_end(shared));
         if !awake {
-            verdict::core_falls_asleep(shared);
+            verdict::core_falls_asleep();
         }
         awake || has_own(core)
     };

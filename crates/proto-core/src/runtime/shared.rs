@@ -48,8 +48,6 @@ pub(crate) struct Shared {
     pub(crate) start: Instant,
     /// More controllers than processors: spinning would take the time from who is waited for.
     pub(crate) crowded_machine: bool,
-    /// The watchdog's last look for cycles, coarse milliseconds.
-    pub(crate) last_look: AtomicU32,
     /// The deadline of a shutdown has passed: controllers end although not everything has.
     pub(crate) gave_up: AtomicBool,
     /// OS threads and VPs of other runtimes that are just waking a timeline of this one; see [`Visit`].

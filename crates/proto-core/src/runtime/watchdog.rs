@@ -82,8 +82,9 @@ struct Seen {
     named: u64,
 }
 
-fn busy(core: &Core) -> bool {
-    core.ctx.current().is_some()
+/// Not whether a VP runs at this moment: between two of them none does, and nobody wakes a watchdog that fell asleep on that.
+fn busy(shared: &Shared, core: &Core) -> bool {
+    !shared.sleep.is_asleep_hint(core.index)
 }
 
 /// The watchdog's thread.
@@ -102,7 +103,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             } else {
                 next = next.min(due);
             }
-            if !busy(core) {
+            if !busy(shared, core) {
                 continue;
             }
             if core.crowded.load(Ordering::Relaxed) {
@@ -113,7 +114,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 pause = pause.or(Some(LAZY));
             }
         }
-        crate::report::verdict::look_for_cycles(shared);
+        crate::report::verdict::look_for_cycles();
         let until_due = (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
         let busy_pause = pause.map(|pause| until_due.map_or(pause, |due| due.min(pause)));
         match busy_pause.or(until_due) {
@@ -166,7 +167,7 @@ fn sleep(shared: &Shared) {
     let needed = shared
         .cores
         .iter()
-        .any(|core| busy(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
+        .any(|core| busy(shared, core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
         || *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) == 0;
     if !needed {
         watchdog.parker.park();

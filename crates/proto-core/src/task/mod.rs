@@ -112,28 +112,6 @@ impl Ticket {
     }
 }
 
-/// Runs a job on another timeline than its owner's, which has won it.
-///
-/// # Safety
-///
-/// - The caller has won the job: by theft or by its ticket.
-unsafe fn run_elsewhere(job: *const JobHead) {
-    // SAFETY: the owner does not leave the join before the job is DONE.
-    let head = unsafe { &*job };
-    // SAFETY: won, hence run once.
-    unsafe { (head.run)(job) };
-    let owner = head.owner;
-    // ORDERING: AcqRel: Release gives the owner the result, Acquire pairs with its store of the key.
-    if head.state.swap(DONE, Ordering::AcqRel) == AWAITED {
-        // The owner waits, so the job is still there.
-        let key = head.key.get().expect("an awaited job has its waiter's key");
-        if let Ok(claim) = owner.wait.claim(key) {
-            owner.wait.publish(claim);
-            crate::env::wait::schedule(crate::ctx::get(), owner);
-        }
-    }
-}
-
 /// The duty to run a job that was won. A job is always run: its owner waits for it. So a VP that was cancelled before its start, or that
 /// got no stack, runs it as well, when its closure is dropped; there it meets the cancel at its first abandonable wait.
 struct Won(*const JobHead);
