@@ -255,13 +255,16 @@ impl<E> EnvCell<E> {
     {
         let place = Location::caller();
         let mut reply = MaybeUninit::<E::Reply>::uninit();
+        // One pointer for handler, resumer and the way back: another borrow of `reply` in between would end theirs.
+        let to = reply.as_mut_ptr();
         let ctx = ctx::get();
-        match self.pass_current(ctx, make(false), &mut reply, place)? {
+        // SAFETY: `reply` stays in this frame, and is used by its pointer only, until the wait is over.
+        match unsafe { self.pass_current(ctx, make(false), to, place) }? {
             // SAFETY: answered: the reply was written, and is read once.
             (Status::Answered, _) => Ok(unsafe { reply.assume_init() }),
             (Status::TryAgain, seen) => self.request_adaptive_slow(ctx, seen, make, deadline, place),
             (status, _) => {
-                wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, reply.as_mut_ptr().cast())?;
+                wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
                 // SAFETY: `unanswered` says Ok only after the reply was written.
                 Ok(unsafe { reply.assume_init() })
             }
@@ -284,10 +287,12 @@ impl<E> EnvCell<E> {
         let mut budget = wait::SpinBudget::new();
         while budget.spin_until_changed(&self.head.lock, seen) {
             let mut reply = MaybeUninit::<E::Reply>::uninit();
-            match self.pass_current(ctx, make(false), &mut reply, place)? {
+            let to = reply.as_mut_ptr();
+            // SAFETY: as in `request_adaptive`.
+            match unsafe { self.pass_current(ctx, make(false), to, place) }? {
                 (Status::TryAgain, now) => seen = now,
                 (status, _) => {
-                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, reply.as_mut_ptr().cast())?;
+                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
                     // SAFETY: `unanswered` says Ok only after the reply was written.
                     return Ok(unsafe { reply.assume_init() });
                 }
@@ -307,24 +312,30 @@ impl<E> EnvCell<E> {
         E: RequestHandler<R>,
     {
         let mut reply = MaybeUninit::<E::Reply>::uninit();
+        let to = reply.as_mut_ptr();
         let ctx = ctx::get();
-        let (status, _) = self.pass_current(ctx, request, &mut reply, place)?;
+        // SAFETY: as in `request_adaptive`.
+        let (status, _) = unsafe { self.pass_current(ctx, request, to, place) }?;
         if let Status::Answered = status {
             // SAFETY: answered: the reply was written, and is read once.
             return Ok(unsafe { reply.assume_init() });
         }
-        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, reply.as_mut_ptr().cast())?;
+        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
         // SAFETY: `unanswered` says Ok only after the reply was written.
         Ok(unsafe { reply.assume_init() })
     }
 
     /// One pass on behalf of the timeline that runs here.
+    ///
+    /// # Safety
+    ///
+    /// - `reply` is good for writes of `E::Reply` until the wait of that timeline is over.
     #[inline(always)]
-    fn pass_current<R>(
+    unsafe fn pass_current<R>(
         &self,
         ctx: &'static Ctx,
         request: R,
-        reply: &mut MaybeUninit<E::Reply>,
+        reply: *mut E::Reply,
         place: &'static Location<'static>,
     ) -> Result<(Status, Version), Ended>
     where
@@ -336,8 +347,8 @@ impl<E> EnvCell<E> {
             wait::door(ctx, seen, info, place)?;
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
-        // SAFETY: `block` runs here, and `reply` stays in the requester's frame until its wait is over.
-        unsafe { self.pass(ctx, block, reply.as_mut_ptr(), request, place, ptr::null_mut()) }
+        // SAFETY: `block` runs here; the rest is the caller's duty.
+        unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut()) }
     }
 
     /// One pass: lock, handler, unlock, and what was left for after the unlock. Gives the lock word's version as well, for who has to
@@ -379,16 +390,16 @@ impl<E> EnvCell<E> {
         if ctx.attention() & attention::HOOKS != 0 {
             hooks::request(&self.head, block, info, place);
         }
-        let mut storage = MaybeUninit::uninit();
-        let mut hidden = Hidden::new(ctx, &self.head, origin, &mut storage);
+        let mut place_of_hidden = MaybeUninit::uninit();
+        let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             // SAFETY: the spinlock is held and the environment is not broken.
             let value = unsafe { &mut *self.value.get() };
-            value.handle(request, Caller::new(block, reply, place), &mut hidden);
+            value.handle(request, Caller::new(block, reply, place), hidden);
         }));
         ctx.in_handler.set(None);
         if let Err(payload) = outcome {
-            let broken = self.break_down(version, &mut hidden, block, payload);
+            let broken = self.break_down(ctx, version, hidden, block, payload);
             let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
             match hidden.status {
                 // It panicked after it had made its caller wait: who ends that wait makes the caller ready, so it has to stand.
@@ -405,7 +416,7 @@ impl<E> EnvCell<E> {
         // From here on `self` may be gone, unless the requester is known to wait still.
         let status = hidden.status;
         if hidden.has_after() {
-            hidden.run_after();
+            hidden.run_after(ctx);
         }
         Ok((status, version))
     }
@@ -457,6 +468,7 @@ impl<E> EnvCell<E> {
     #[inline(never)]
     fn break_down(
         &self,
+        ctx: &'static Ctx,
         version: Version,
         hidden: &mut Hidden<'_>,
         requester: &'static Block,
@@ -473,7 +485,7 @@ impl<E> EnvCell<E> {
         for block in waiters {
             hidden.wake(block);
         }
-        hidden.run_after();
+        hidden.run_after(ctx);
         // The value is the language's, but may hold what users gave: its drop is user code, and may panic as such.
         drop_user_value(ManuallyDrop::into_inner(value));
         crate::panics::replay_deferred(&message);

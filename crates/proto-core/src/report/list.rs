@@ -87,7 +87,7 @@ fn of_core(core: &'static Core) -> Vec<Found> {
     slab::all()
         .into_iter()
         .flatten()
-        .filter(|block| block.home().is_some_and(|home| std::ptr::eq(home, core)))
+        .filter(|block| std::ptr::eq(block.home_hint(), core))
         // SAFETY: this is the block's home core's controller, so the VP does not run.
         .filter_map(|block| unsafe { read(block) })
         .collect()

@@ -393,8 +393,11 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
 /// Puts a timeline into another core's inbox.
 #[inline]
 pub(crate) fn deliver(home: &'static Core, block: &'static Block) {
+    // Taken from the block, not from a reference to its link: `block_of` goes back to the whole block.
+    let link = std::ptr::from_ref(block).wrapping_byte_add(offset_of!(Block, link)).cast::<Link>().cast_mut();
+    let link = NonNull::new(link).expect("a field has an address");
     // SAFETY: blocks live for ever, and a timeline is made ready once at a time, so it is in no inbox now.
-    if unsafe { home.inbox.push(NonNull::from(&block.link)) } == Pushed::First {
+    if unsafe { home.inbox.push(link) } == Pushed::First {
         // ORDERING: Relaxed: a hint for the watchdog.
         if !home.crowded.load(Ordering::Relaxed) {
             home.crowded.store(true, Ordering::Relaxed);

@@ -117,7 +117,7 @@ where
         body: UnsafeCell::new(Body { closure: ManuallyDrop::new(b) }),
     };
     // SAFETY: this code runs on that core.
-    let listed = unsafe { core.latent.owner() }.push(NonNull::from(&job.head)).is_ok();
+    let listed = unsafe { core.latent.owner() }.push(NonNull::from(&job).cast::<JobHead>()).is_ok();
     if listed && ctx.attention() & attention::SLEEPER != 0 {
         super::published(core);
     }

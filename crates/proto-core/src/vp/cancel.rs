@@ -68,7 +68,7 @@ pub(crate) fn cancel(shared: &Shared, block: &'static Block, birth: u64) {
 
 /// Carries a cancel out for a VP of this core.
 fn look(core: &'static Core, block: &'static Block, birth: u64) {
-    if block.birth() != birth || !block.home().is_some_and(|home| std::ptr::eq(home, core)) || !block.is_started() {
+    if block.birth() != birth || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
         return;
     }
     interrupt(core, block);
@@ -106,7 +106,7 @@ pub(crate) fn sweep_all(shared: &Shared) {
 fn sweep(core: &'static Core) {
     for block in slab::all().into_iter().flatten() {
         let birth = block.birth();
-        if birth % 2 == 0 || !block.home().is_some_and(|home| std::ptr::eq(home, core)) || !block.is_started() {
+        if birth % 2 == 0 || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
             continue;
         }
         if inherits(block) && !block.is_cancelled() {
