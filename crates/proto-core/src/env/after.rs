@@ -49,21 +49,18 @@ impl Op {
     }
 }
 
-/// Where the notes lie. In a variable of its own, which nothing initialises: as part of a struct that is made by value it would be zeroed
-/// at every request (measured: 3 ns).
-pub(crate) struct Storage {
+/// See the head of this file. Every op in it runs, also when one before it panics.
+///
+/// Made in place ([`begin`](After::begin)), never by value: a struct that is put together by value is zeroed where it is not
+/// initialised (measured: 3 ns at every request).
+pub(crate) struct After {
+    /// How many of the wakes are written, and which of the others: one word, so that an empty one costs one store.
+    has: u32,
     wakes: [MaybeUninit<&'static Block>; INLINE_WAKES],
     more_wakes: MaybeUninit<Vec<&'static Block>>,
     /// Ops, then those that come last.
     ops: MaybeUninit<(Vec<Op>, Vec<Op>)>,
     first: MaybeUninit<Op>,
-}
-
-/// See the head of this file. Every op in it runs, also when one before it panics.
-pub(crate) struct After<'h> {
-    /// How many of the wakes are written, and which of the others: one word, so that an empty one costs one store.
-    has: u32,
-    storage: &'h mut Storage,
 }
 
 /// The low bits of `has` count the wakes.
@@ -72,11 +69,16 @@ const HAS_MORE_WAKES: u32 = 1 << 4;
 const HAS_OPS: u32 = 1 << 5;
 const HAS_FIRST: u32 = 1 << 6;
 
-impl<'h> After<'h> {
+impl After {
+    /// Makes `place` an empty one.
+    ///
+    /// # Safety
+    ///
+    /// - `place` is good for writes.
     #[inline(always)]
-    pub(crate) fn new(storage: &'h mut MaybeUninit<Storage>) -> Self {
-        // SAFETY: all its fields may be uninitialised.
-        After { has: 0, storage: unsafe { storage.assume_init_mut() } }
+    pub(crate) unsafe fn begin(place: *mut After) {
+        // SAFETY: duty of the caller. The other fields may be uninitialised.
+        unsafe { (&raw mut (*place).has).write(0) };
     }
 
     #[inline(always)]
@@ -92,7 +94,7 @@ impl<'h> After<'h> {
     pub(crate) fn wake(&mut self, block: &'static Block) {
         let index = (self.has & WAKES) as usize;
         if index < INLINE_WAKES {
-            self.storage.wakes[index].write(block);
+            self.wakes[index].write(block);
             self.has += 1;
         } else {
             self.wake_more(block);
@@ -102,11 +104,11 @@ impl<'h> After<'h> {
     #[cold]
     fn wake_more(&mut self, block: &'static Block) {
         if !self.has(HAS_MORE_WAKES) {
-            self.storage.more_wakes.write(Vec::new());
+            self.more_wakes.write(Vec::new());
             self.has |= HAS_MORE_WAKES;
         }
         // SAFETY: initialised: `HAS_MORE_WAKES`.
-        unsafe { self.storage.more_wakes.assume_init_mut() }.push(block);
+        unsafe { self.more_wakes.assume_init_mut() }.push(block);
     }
 
     /// Notes an op. The first lies here, others in vectors.
@@ -119,7 +121,7 @@ impl<'h> After<'h> {
         // SAFETY: duty of the caller.
         let op = unsafe { Op::new(f) };
         if !self.has(HAS_FIRST | HAS_OPS) {
-            self.storage.first.write(op);
+            self.first.write(op);
             self.has |= HAS_FIRST;
         } else {
             self.vectors().0.push(op);
@@ -141,11 +143,11 @@ impl<'h> After<'h> {
     #[cold]
     fn vectors(&mut self) -> &mut (Vec<Op>, Vec<Op>) {
         if !self.has(HAS_OPS) {
-            self.storage.ops.write((Vec::new(), Vec::new()));
+            self.ops.write((Vec::new(), Vec::new()));
             self.has |= HAS_OPS;
         }
         // SAFETY: initialised: `HAS_OPS`.
-        unsafe { self.storage.ops.assume_init_mut() }
+        unsafe { self.ops.assume_init_mut() }
     }
 
     /// Carries everything out, and leaves nothing.
@@ -154,7 +156,7 @@ impl<'h> After<'h> {
         let has = std::mem::take(&mut self.has);
         for index in 0..(has & WAKES) as usize {
             // SAFETY: the first ones are written.
-            let block = unsafe { self.storage.wakes[index].assume_init() };
+            let block = unsafe { self.wakes[index].assume_init() };
             wait::schedule(ctx, block);
         }
         if has & !WAKES != 0 {
@@ -166,7 +168,7 @@ impl<'h> After<'h> {
     fn run_more(&mut self, ctx: &'static Ctx, has: u32) {
         if has & HAS_MORE_WAKES != 0 {
             // SAFETY: initialised, and taken once: `run` has cleared the mark.
-            for block in unsafe { self.storage.more_wakes.assume_init_read() } {
+            for block in unsafe { self.more_wakes.assume_init_read() } {
                 wait::schedule(ctx, block);
             }
         }
@@ -179,11 +181,11 @@ impl<'h> After<'h> {
         };
         if has & HAS_FIRST != 0 {
             // SAFETY: written, and taken once.
-            run(unsafe { self.storage.first.assume_init_read() });
+            run(unsafe { self.first.assume_init_read() });
         }
         if has & HAS_OPS != 0 {
             // SAFETY: initialised, and taken once.
-            let (ops, last) = unsafe { self.storage.ops.assume_init_read() };
+            let (ops, last) = unsafe { self.ops.assume_init_read() };
             ops.into_iter().chain(last).for_each(run);
         }
     }

@@ -5,17 +5,18 @@
 //! given, then drops.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::panic::Location;
 use std::ptr::NonNull;
 
 use super::RequestHandler;
-use super::after::{After, Storage};
+use super::after::After;
 use super::cell::{CellHead, Loan};
 use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;
-use crate::ctx::Ctx;
+use crate::ctx::{self, Ctx};
 use crate::kernel::wait::Forward;
 use crate::vp::block::Block;
 
@@ -52,11 +53,11 @@ pub(crate) enum Origin {
 ///
 /// Few fields, made after the lock was taken: each store before the exchange delays it.
 pub struct Hidden<'h> {
-    pub(crate) ctx: &'static Ctx,
     pub(crate) head: *const CellHead,
     pub(crate) origin: *mut Origin,
     pub(crate) status: Status,
-    after: After<'h>,
+    after: After,
+    _pass: PhantomData<&'h mut ()>,
 }
 
 impl fmt::Debug for Hidden<'_> {
@@ -66,14 +67,22 @@ impl fmt::Debug for Hidden<'_> {
 }
 
 impl<'h> Hidden<'h> {
+    /// Makes one in `place`; see [`After`] for why not by value.
     #[inline(always)]
-    pub(crate) fn new(
-        ctx: &'static Ctx,
-        head: *const CellHead,
-        origin: *mut Origin,
-        storage: &'h mut MaybeUninit<Storage>,
-    ) -> Self {
-        Hidden { ctx, head, origin, status: Status::Pending, after: After::new(storage) }
+    pub(crate) fn begin(place: &'h mut MaybeUninit<Self>, head: *const CellHead, origin: *mut Origin) -> &'h mut Self {
+        let raw = place.as_mut_ptr();
+        // SAFETY: `raw` is good for writes.
+        unsafe { (&raw mut (*raw).head).write(head) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*raw).origin).write(origin) };
+        // SAFETY: as above.
+        unsafe { (&raw mut (*raw).status).write(Status::Pending) };
+        // SAFETY: the place of a field of `raw`; no reference is made.
+        let after = unsafe { &raw mut (*raw).after };
+        // SAFETY: as above.
+        unsafe { After::begin(after) };
+        // SAFETY: what has to be initialised is.
+        unsafe { place.assume_init_mut() }
     }
 
     #[inline(always)]
@@ -96,8 +105,8 @@ impl<'h> Hidden<'h> {
 
     /// Carries out what was noted. After the unlock.
     #[inline]
-    pub(crate) fn run_after(&mut self) {
-        self.after.run(self.ctx);
+    pub(crate) fn run_after(&mut self, ctx: &'static Ctx) {
+        self.after.run(ctx);
     }
 
     /// Notes that `timeline`, whose wait was just won and whose reply is written, is to be made ready.
@@ -127,7 +136,7 @@ impl<'h> Hidden<'h> {
     /// than a switch. A hint.
     #[inline]
     pub fn holder_runs_elsewhere(&self) -> bool {
-        self.head().holder.runs_elsewhere(self.ctx)
+        self.head().holder.runs_elsewhere(ctx::get())
     }
 
     /// Takes the caller's token: it waits until the token is [resumed](Hidden::resume), dropped, or its wait ends otherwise.
@@ -224,6 +233,6 @@ impl<'h> Hidden<'h> {
     /// cancelled): the question that poisoning asks. Costs a load unless somebody panics.
     #[inline(always)]
     pub fn caller_panics(&self) -> bool {
-        std::thread::panicking() && crate::panics::own_panic(self.ctx)
+        std::thread::panicking() && crate::panics::own_panic(ctx::get())
     }
 }

@@ -224,7 +224,7 @@ impl<T, D> Waiters<T, D> {
             // SAFETY: linked nodes are alive (invariant of `node`), and the lock is held.
             let Some(here) = (unsafe { node.as_ref() }) else { break };
             let next = here.next_linked();
-            if which(Self::data_of(here), wait::lives_here(hidden.ctx, here.block())) {
+            if which(Self::data_of(here), wait::lives_here(crate::ctx::get(), here.block())) {
                 if let Some(claim) = Self::win(here, hidden) {
                     return Ok(Self::deliver(here, claim, reply, hidden));
                 }
