@@ -77,8 +77,8 @@ impl CellHead {
     }
 
     #[inline(always)]
-    pub(crate) fn unlock(&self, version: Version) {
-        self.lock.unlock(version);
+    pub(crate) fn unlock(&self, version: Version) -> Version {
+        self.lock.unlock(version)
     }
 
     /// The number that ties queues to this environment. Under the lock.
@@ -290,6 +290,8 @@ impl<E> EnvCell<E> {
             let to = reply.as_mut_ptr();
             // SAFETY: as in `request_adaptive`.
             match unsafe { self.pass_current(ctx, make(false), to, place) }? {
+                // SAFETY: answered: the reply was written, and is read once.
+                (Status::Answered, _) => return Ok(unsafe { reply.assume_init() }),
                 (Status::TryAgain, now) => seen = now,
                 (status, _) => {
                     wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
@@ -348,7 +350,7 @@ impl<E> EnvCell<E> {
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
         // SAFETY: `block` runs here; the rest is the caller's duty.
-        unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut()) }
+        unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut(), seen) }
     }
 
     /// One pass: lock, handler, unlock, and what was left for after the unlock. Gives the lock word's version as well, for who has to
@@ -369,6 +371,7 @@ impl<E> EnvCell<E> {
         request: R,
         place: &'static Location<'static>,
         origin: *mut Origin,
+        seen: u32,
     ) -> Result<(Status, Version), Ended>
     where
         E: RequestHandler<R>,
@@ -387,7 +390,7 @@ impl<E> EnvCell<E> {
         if origin.is_null() {
             block.requests.set(block.requests.get() + 1);
         }
-        if ctx.attention() & attention::HOOKS != 0 {
+        if seen & attention::HOOKS != 0 {
             hooks::request(&self.head, block, info, place);
         }
         let mut place_of_hidden = MaybeUninit::uninit();
@@ -412,7 +415,8 @@ impl<E> EnvCell<E> {
             }
             return Err(broken);
         }
-        self.head.unlock(version);
+        // Who has to try again watches for a pass after this one.
+        let version = self.head.unlock(version);
         // From here on `self` may be gone, unless the requester is known to wait still.
         let status = hidden.status;
         if hidden.has_after() {
@@ -440,7 +444,7 @@ impl<E> EnvCell<E> {
     {
         let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
         // SAFETY: duties of the caller; `origin` is this frame's.
-        let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin) };
+        let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin, ctx.attention()) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
         let Origin::Forwarded { forward, recheck } = origin else { unreachable!("nobody changes the kind of an origin") };
         let Some(forward) = forward else {
