@@ -58,7 +58,7 @@ impl Vps {
     fn builder(&self, index: usize) -> Builder {
         let builder = Builder::new();
         if self.apart {
-            builder.home(CoreId::new(index))
+            builder.home(CoreId::new(u32::try_from(index).expect("few cores")))
         } else {
             builder
         }
