@@ -55,7 +55,7 @@ where
         let mut origin = Origin::Branch(NonNull::from(&*self.node));
         let request = (self.make)();
         // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node; `origin` is this frame's.
-        let passed = unsafe { self.cell.pass(ctx, block, self.reply.as_mut_ptr(), request, place, &raw mut origin) };
+        let passed = unsafe { self.cell.pass(ctx, block, self.reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention()) };
         passed.map(|(status, _)| status)
     }
 

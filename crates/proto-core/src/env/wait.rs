@@ -528,6 +528,6 @@ pub(crate) fn posted<L, R>(
     let cell = unsafe { cell.as_ref() };
     let mut origin = Origin::Posted;
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin) };
+    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention()) };
     debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
 }
