@@ -106,7 +106,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             if !busy(shared, core) {
                 continue;
             }
-            if core.crowded.load(Ordering::Relaxed) {
+            if others_wait(core) {
                 core.ctx.raise(attention::TICK);
                 pause = Some(TICK);
                 look_at(shared, core, seen);
@@ -158,6 +158,13 @@ fn name_hog(shared: &Shared, core: &Core, block: &'static Block, first: bool) {
     );
 }
 
+/// Whether there may be other work for `core` than the VP that it runs. Its own mark can be a moment old: what came into the inbox just
+/// as it looked for more is seen here.
+fn others_wait(core: &Core) -> bool {
+    // ORDERING: Relaxed: a hint, looked at again.
+    core.crowded.load(Ordering::Relaxed) || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
+}
+
 /// Sleeps until a core becomes busy.
 fn sleep(shared: &Shared) {
     let watchdog = &shared.watchdog;
@@ -167,9 +174,12 @@ fn sleep(shared: &Shared) {
     let needed = shared
         .cores
         .iter()
-        .any(|core| busy(shared, core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
+        .any(|core| busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
         || *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) == 0;
-    if !needed {
+    if needed {
+        // Between two VPs, perhaps: a core that was crowded all the time wakes nobody.
+        watchdog.parker.park_timeout(TICK);
+    } else {
         watchdog.parker.park();
     }
     watchdog.asleep.store(false, Ordering::Relaxed);

@@ -103,6 +103,12 @@ impl RequestHandler<Count> for GateEnv {
     }
 }
 
+impl Default for Gate {
+    fn default() -> Gate {
+        Gate::new()
+    }
+}
+
 impl Gate {
     #[track_caller]
     pub const fn new() -> Gate {

@@ -1,0 +1,370 @@
+//! Assigners: each ready-made one runs everything and keeps its order; broken, greedy and foreign ones lose nothing.
+
+mod common;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use common::lang::Gate;
+use common::programs::run_all;
+use common::{build, sized, watched};
+use proto_core::{
+    Assigner, Cores, Event, Fifo, Hooks, Lifo, Locality, Locked, Priority, Runtime, Topology, VpBuilder, Why, Work,
+    WorkStealing, on_vp, scope, yield_now,
+};
+
+#[test]
+fn every_ready_made_assigner_runs_everything() {
+    for controllers in [1, sized(3, 2)] {
+        let with = |builder: fn() -> proto_core::Builder| move || build(builder().controllers(controllers));
+        run_all("Fifo", with(|| Runtime::builder().assigner(Fifo)));
+        run_all("Lifo", with(|| Runtime::builder().assigner(Lifo)));
+        run_all("Priority", with(|| Runtime::builder().assigner(Priority)));
+        run_all("WorkStealing", with(|| Runtime::builder().assigner(WorkStealing)));
+        run_all("Locality", with(|| Runtime::builder().assigner(Locality)));
+    }
+}
+
+/// The order in which VPs of one core start that were all made before the first could.
+fn order_of(assigner: impl Assigner, priorities: &[u8]) -> Vec<usize> {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let runtime = build(Runtime::builder().controllers(1).assigner(assigner));
+    let (notes, priorities) = (Arc::clone(&order), priorities.to_vec());
+    runtime
+        .run(move || {
+            scope(|s| {
+                for (n, priority) in priorities.iter().enumerate() {
+                    let notes = &notes;
+                    s.spawn_with(VpBuilder::new().priority(*priority), move || notes.lock().unwrap().push(n)).unwrap();
+                }
+            });
+        })
+        .unwrap();
+    drop(runtime);
+    Arc::into_inner(order).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn fifo_lifo_and_priority_keep_their_order() {
+    watched("order", || {
+        assert_eq!(order_of(Fifo, &[128; 6]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(order_of(Lifo, &[128; 6]), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(order_of(WorkStealing, &[128; 6]), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(order_of(Priority, &[1, 200, 128, 255, 0, 200]), [3, 1, 5, 2, 0, 4]);
+    });
+}
+
+/// Gives the places of its cores.
+fn two_packages(controllers: usize) -> Runtime {
+    let topology = Topology::parse("2 packages x 2 cores").unwrap();
+    assert_eq!(topology.len(), 4);
+    build(Runtime::builder().controllers(controllers).topology(topology).assigner(Locality))
+}
+
+#[test]
+fn locality_runs_on_another_machine_than_this_one() {
+    run_all("Locality on two packages", || two_packages(4));
+}
+
+#[test]
+fn work_stealing_spreads_work() {
+    watched("spread", || {
+        let runtime = build(Runtime::builder().controllers(2));
+        let here = Arc::new(AtomicUsize::new(0));
+        runtime
+            .run(move || {
+                // None of the two ends before both run at once, on two cores.
+                scope(|s| {
+                    for _ in 0..2 {
+                        let here = &here;
+                        s.spawn(move || {
+                            here.fetch_add(1, Ordering::Relaxed);
+                            while here.load(Ordering::Relaxed) < 2 {
+                                std::hint::spin_loop();
+                            }
+                        });
+                    }
+                });
+            })
+            .unwrap();
+    });
+}
+
+/// Notes the order of assignments.
+#[derive(Default)]
+struct Assignments(Mutex<Vec<String>>);
+
+impl Hooks for Assignments {
+    fn event(&self, event: &Event) {
+        if let Event::Assigned { vp, .. } = event {
+            self.0.lock().unwrap().push(vp.to_string());
+        }
+    }
+}
+
+/// Two processes with assigners of their own, one of which always has work: the other is served at least once in 64.
+#[test]
+fn each_language_with_ready_work_is_served_once_in_64() {
+    watched("fair between languages", || {
+        let log = Arc::new(Assignments::default());
+        let runtime = build(Runtime::builder().controllers(1).hooks(log.clone()));
+        let over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&over);
+        let flood = runtime
+            .start_with(Lifo, move || {
+                scope(|s| {
+                    for _ in 0..sized(100, 10) {
+                        s.spawn(|| {
+                            while !stop.load(Ordering::Relaxed) {
+                                yield_now();
+                            }
+                        });
+                    }
+                });
+            })
+            .unwrap();
+        let turns = sized(200, 5);
+        let quiet = runtime.start_with(Fifo, move || (0..turns).for_each(|_| yield_now())).unwrap();
+        let id = format!("vp {}:", quiet.id());
+        quiet.wait().unwrap();
+        over.store(true, Ordering::Relaxed);
+        flood.wait().unwrap();
+        let log = log.0.lock().unwrap();
+        let places: Vec<usize> =
+            log.iter().enumerate().filter(|(_, vp)| vp.starts_with(&id)).map(|(index, _)| index).collect();
+        assert!(places.len() >= turns, "{} assignments", places.len());
+        let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        assert!(longest <= 64, "ready work waited for {longest} assignments of its core");
+    });
+}
+
+/// Drops every second piece of work that it is given.
+struct Careless;
+
+impl Assigner for Careless {
+    type Core = (VecDeque<Work>, u32);
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> Self::Core {
+        Default::default()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
+        core.1 += 1;
+        if core.1 % 2 == 0 {
+            drop(work);
+        } else {
+            core.0.push_back(work);
+        }
+    }
+
+    fn assign(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        core.0.pop_front()
+    }
+}
+
+#[test]
+fn work_that_an_assigner_drops_is_run_all_the_same() {
+    for controllers in [1, 2] {
+        run_all("careless", || build(Runtime::builder().controllers(controllers).assigner(Careless)));
+    }
+}
+
+/// Puts everything into one heap for all cores, also what belongs to one of them.
+struct Heap;
+
+impl Assigner for Heap {
+    type Core = ();
+    type Shared = VecDeque<Work>;
+
+    fn core(&self, _: &Cores<'_>) {}
+
+    fn shared(&self) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn ready(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>, work: Work, _: Why) {
+        shared.with(|heap| heap.push_back(work));
+    }
+
+    fn assign(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>) -> Option<Work> {
+        shared.with(VecDeque::pop_front)
+    }
+
+    fn idle(&self, core: &mut (), shared: &Locked<VecDeque<Work>>, cores: &Cores<'_>) -> Option<Work> {
+        self.assign(core, shared, cores)
+    }
+}
+
+#[test]
+fn started_work_that_is_assigned_to_a_wrong_core_goes_home() {
+    for controllers in [1, 2, sized(4, 2)] {
+        run_all("one heap", || build(Runtime::builder().controllers(controllers).assigner(Heap)));
+    }
+}
+
+/// Panics at its hundredth call.
+struct Fragile(AtomicUsize);
+
+impl Assigner for Fragile {
+    type Core = Vec<Work>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> Vec<Work> {
+        Vec::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
+        if self.0.fetch_add(1, Ordering::Relaxed) == sized(100, 5) {
+            panic!("too much");
+        }
+        core.push(work);
+    }
+
+    fn assign(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        // A queue, slowly: the oldest first.
+        if core.is_empty() { None } else { Some(core.remove(0)) }
+    }
+}
+
+#[test]
+fn an_assigner_that_panics_is_replaced_and_loses_nothing() {
+    for controllers in [1, sized(3, 2)] {
+        run_all("fragile", || build(Runtime::builder().controllers(controllers).assigner(Fragile(AtomicUsize::new(0)))));
+    }
+}
+
+/// Keeps new work until it was given `hoard` pieces, then gives it out.
+struct Hoarder {
+    hoard: usize,
+}
+
+impl Assigner for Hoarder {
+    type Core = (VecDeque<Work>, Vec<Work>);
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> Self::Core {
+        Default::default()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>, work: Work, why: Why) {
+        if why == Why::Born && work.priority() == 1 {
+            core.1.push(work);
+            if core.1.len() == self.hoard {
+                core.0.extend(core.1.drain(..));
+            }
+        } else {
+            core.0.push_back(work);
+        }
+    }
+
+    fn assign(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        core.0.pop_front()
+    }
+}
+
+#[test]
+fn hoarded_work_runs_when_it_is_given_out() {
+    watched("hoarder", || {
+        let count = sized(50, 3);
+        let runtime = build(Runtime::builder().controllers(1).assigner(Hoarder { hoard: count }));
+        let ran = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&ran);
+        runtime
+            .run(move || {
+                scope(|s| {
+                    for n in 0..count {
+                        assert_eq!(counted.load(Ordering::Relaxed), 0, "piece {n} is not the last");
+                        s.spawn_with(VpBuilder::new().priority(1), || counted.fetch_add(1, Ordering::Relaxed)).unwrap();
+                        yield_now();
+                    }
+                });
+            })
+            .unwrap();
+        assert_eq!(ran.load(Ordering::Relaxed), count);
+    });
+}
+
+/// Makes a request, which an assigner may not.
+struct Asks(Arc<Gate>);
+
+impl Assigner for Asks {
+    type Core = VecDeque<Work>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
+        core.push_back(work);
+        self.0.pass();
+    }
+
+    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        core.pop_front()
+    }
+}
+
+#[test]
+fn an_assigner_that_makes_a_request_is_replaced() {
+    watched("request in an assigner", || {
+        let runtime = build(Runtime::builder().controllers(1).assigner(Asks(Arc::default())));
+        assert!(runtime.run(on_vp).unwrap());
+    });
+}
+
+/// Starts every new VP on the core after the one where it was born.
+struct Next;
+
+impl Assigner for Next {
+    type Core = VecDeque<Work>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
+        core.push_back(work);
+    }
+
+    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        core.pop_front()
+    }
+
+    fn place(&self, _: &Locked<()>, cores: &Cores<'_>) -> Option<proto_core::CoreId> {
+        Some(cores.place_of((cores.index() + 1) % cores.count()))
+    }
+}
+
+#[test]
+fn an_assigner_places_new_work() {
+    run_all("placed", || build(Runtime::builder().controllers(sized(3, 2)).assigner(Next)));
+    watched("placed elsewhere", || {
+        let runtime = build(Runtime::builder().controllers(2).assigner(Next));
+        let places = runtime
+            .run(|| {
+                let own = proto_core::VpRef::current().home().unwrap();
+                let others: BTreeSet<_> = scope(|s| {
+                    let vps: Vec<_> =
+                        (0..sized(20, 2)).map(|_| s.spawn(|| proto_core::VpRef::current().home().unwrap())).collect();
+                    vps.into_iter().map(|vp| vp.join().unwrap().index()).collect()
+                });
+                (own.index(), others)
+            })
+            .unwrap();
+        assert!(!places.1.contains(&places.0), "children start on the other core");
+    });
+}
