@@ -64,6 +64,8 @@ impl Baton {
     /// # Safety
     ///
     /// - The calling thread is the fiber's, which keeps its baton alive.
+    #[cold]
+    #[inline(never)]
     pub(super) unsafe fn suspend(this: NonNull<Self>) {
         // SAFETY: the caller's duty.
         let baton = unsafe { this.as_ref() };
@@ -103,6 +105,8 @@ impl Switch {
         })
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn resume(&self) {
         self.started.set(true);
         self.baton.pass(FIBER, &self.baton.fiber);

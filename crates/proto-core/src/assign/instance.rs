@@ -38,7 +38,7 @@ impl<A: Assigner> Typed<A> {
     #[inline]
     #[expect(clippy::mut_from_ref, reason = "each element is one controller's own (invariant of `cores`)")]
     fn core(&self, cores: &Cores<'_>) -> &mut A::Core {
-        let slot = self.cores[cores.index].get();
+        let slot = self.cores[cores.index()].get();
         // SAFETY: this controller's own element; `Erased`'s methods do not nest, so no other reference is alive.
         let slot = unsafe { &mut *slot };
         slot.get_or_insert_with(|| self.assigner.core(cores))
@@ -134,7 +134,7 @@ impl Instance {
     #[cold]
     fn assign_retired(&self, cores: &Cores<'_>) -> Option<Work> {
         // A drop in it may panic as well; the work has been saved one by one all the same.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.erased.drop_core(cores.index)));
+        let _ = catch_unwind(AssertUnwindSafe(|| self.erased.drop_core(cores.index())));
         cores.mine().pop()
     }
 
@@ -161,7 +161,7 @@ impl Instance {
             eprintln!(
                 "proto-runtime: the assigner {} panicked on core {}: {}; its work is run first in, first out from now on",
                 self.name,
-                cores.index,
+                cores.index(),
                 payload_text(payload)
             );
         }

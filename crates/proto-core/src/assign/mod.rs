@@ -21,6 +21,7 @@ pub use ready_made::{Fifo, Lifo, Locality, Priority, WorkStealing};
 pub use work::{Why, Work};
 
 use crate::kernel::spin::SpinWord;
+use crate::runtime::core::Core;
 use instance::Instance;
 
 /// Decides which ready work a free core runs.
@@ -132,29 +133,28 @@ impl<T> fmt::Debug for Locked<T> {
 
 /// The cores of the runtime, as an assigner sees them from one of them.
 pub struct Cores<'a> {
-    pub(crate) index: usize,
+    pub(crate) core: &'a Core,
     pub(crate) instance: &'a Instance,
-    pub(crate) topology: &'a Topology,
-    pub(crate) places: &'a [CoreId],
     /// Which victims' work is old enough to be taken: what their pools had been given when this core began to search.
     pub(crate) aged: Option<&'a [u64]>,
 }
 
 impl fmt::Debug for Cores<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cores").field("index", &self.index).field("count", &self.count()).finish_non_exhaustive()
+        f.debug_struct("Cores").field("index", &self.index()).field("count", &self.count()).finish_non_exhaustive()
     }
 }
 
 impl<'a> Cores<'a> {
     /// Which controller this is, from 0.
+    #[inline]
     pub fn index(&self) -> usize {
-        self.index
+        self.core.index
     }
 
     /// How many controllers there are.
     pub fn count(&self) -> usize {
-        self.places.len()
+        self.core.shared().places.len()
     }
 
     /// Where a controller runs, in the topology.
@@ -163,24 +163,25 @@ impl<'a> Cores<'a> {
     ///
     /// If there is no controller of this number.
     pub fn place_of(&self, index: usize) -> CoreId {
-        self.places[index]
+        self.core.shared().places[index]
     }
 
     /// The machine.
     pub fn topology(&self) -> &'a Topology {
-        self.topology
+        &self.core.shared().topology
     }
 
     /// This core's pool: unstarted work that others may take.
+    #[inline]
     pub fn mine(&self) -> &'a Pool {
-        &self.instance.pools[self.index]
+        &self.instance.pools[self.core.index]
     }
 
     /// Takes unstarted work from another core's pool: the oldest, and with it up to half of the rest into this core's pool.
     /// Only work that has lain there for about 20 µs can be taken: a core that can start its own work sooner keeps it
     /// [design rule 7].
     pub fn steal(&self, victim: usize) -> Option<Work> {
-        if victim == self.index {
+        if victim == self.core.index {
             return self.mine().pop();
         }
         let given = match self.aged {

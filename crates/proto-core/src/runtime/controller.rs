@@ -133,8 +133,7 @@ fn refresh_instances(core: &'static Core, version: u64) {
 /// The view of the cores that is given to an assigner.
 #[inline]
 pub(crate) fn view<'a>(core: &'a Core, instance: &'a Instance, aged: Option<&'a [u64]>) -> Cores<'a> {
-    let shared = core.shared();
-    Cores { index: core.index, instance, topology: &shared.topology, places: &shared.places, aged }
+    Cores { core, instance, aged }
 }
 
 /// Gives `block` to its assigner.

@@ -10,7 +10,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use proto_arch::park::Parker;
@@ -80,6 +80,8 @@ pub(crate) struct Owner {
     /// What the assigners of this core have ready: at most, for others may have taken some.
     pub(crate) ready: usize,
     pub(crate) rest: Rest,
+    /// How long the next search lasts.
+    pub(crate) patience: Duration,
     /// What each pool and newborn list had been given when this core began to search.
     pub(crate) aged: Vec<u64>,
 }
@@ -118,6 +120,7 @@ impl Core {
                 moved: VecDeque::new(),
                 ready: 0,
                 rest: Rest::new(index),
+                patience: Duration::ZERO,
                 aged: Vec::new(),
             }),
             shared: Cell::new(std::ptr::null()),

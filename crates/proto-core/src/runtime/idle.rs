@@ -24,6 +24,10 @@ use crate::task;
 /// How long a core searches before it sleeps, and how old work has to be to be taken from its home.
 const SEARCH: Duration = Duration::from_micros(20);
 
+/// How long it searches after a sleep that was ended by mail before this time was over: sleeping and waking cost more than the search
+/// would have. So two cores whose timelines answer each other within that time stay awake.
+const PATIENT: Duration = Duration::from_micros(100);
+
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 16;
 
@@ -72,7 +76,8 @@ fn found(core: &'static Core) {
 fn search(core: &'static Core) -> bool {
     let shared = core.shared();
     // SAFETY: the controller; the closure only looks.
-    if unsafe { core.owner(|owner| shared.sleep.search(&owner.rest)) } == Search::Enough {
+    let (search, patience) = unsafe { core.owner(|owner| (shared.sleep.search(&owner.rest), owner.patience)) };
+    if search == Search::Enough {
         return false;
     }
     note_ages(core);
@@ -92,8 +97,12 @@ fn search(core: &'static Core) -> bool {
         if shared.is_stopping() {
             return false;
         }
-        if began.elapsed() >= SEARCH {
+        let elapsed = began.elapsed();
+        if elapsed >= patience {
             break;
+        }
+        if elapsed >= SEARCH && let Some(work) = take_aged(core) {
+            return keep(core, work);
         }
         if shared.crowded_machine {
             // Whoever is waited for may need this processor.
@@ -199,10 +208,16 @@ fn sleep(core: &'static Core) {
     // SAFETY: the controller. `sleep` calls the closures above, which come to `owner` again, but only for other parts than `rest`;
     // so `rest` is taken out first.
     let mut rest = unsafe { core.owner(|owner| std::mem::replace(&mut owner.rest, crate::kernel::sleep::Rest::new(core.index))) };
-    let awake: Awake = shared.sleep.sleep(&mut rest, shared, mail, scan, park);
+    let began = Instant::now();
+    let awake = shared.sleep.sleep(&mut rest, shared, mail, scan, park);
+    let short = awake == Awake::ForMail && began.elapsed() < PATIENT;
     // SAFETY: as above.
-    unsafe { core.owner(|owner| owner.rest = rest) };
-    let _ = awake;
+    unsafe {
+        core.owner(|owner| {
+            owner.rest = rest;
+            owner.patience = if short && !shared.crowded_machine { PATIENT } else { SEARCH };
+        });
+    }
     shared.watchdog.poke();
 }
 
