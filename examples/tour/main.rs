@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use proto_arch::Topology;
+use proto_arch::topology::Topology;
 
 use crate::compare::Verdict;
 
@@ -99,7 +99,7 @@ fn told<T>(part: Result<T, String>) -> Option<T> {
 }
 
 fn show_machine() {
-    let tree = Topology::detect().to_string();
+    let tree = Topology::system().to_string();
     for line in tree.lines() {
         println!("   {line}");
     }
