@@ -1,0 +1,609 @@
+//! A VP cancelled at each kind of wait: abandonable ones end at once, binding ones note it; children unwind before the frames they borrow,
+//! guards release what they hold, and a cancel is no panic.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use common::lang::{Gate, Lock, Mailbox, sleep};
+use common::{runtime, sized, watched};
+use proto_core::{
+    Caller, Cancelled, EnvCell, Ended, Hidden, JoinError, Kind, ProcessError, RequestHandler, Runtime, Select,
+    Suspended, VpBuilder, Waiters, blocking, join, panicking, scope, unwinding, yield_now,
+};
+
+/// Spawns `f`, cancels it once `ready` says so, and checks that it ended by that.
+#[track_caller]
+fn cancelled_when(ready: impl Fn() -> bool, f: impl FnOnce() + Send + 'static) {
+    let vp = VpBuilder::new().spawn(f).unwrap();
+    while !ready() {
+        yield_now();
+    }
+    vp.cancel().unwrap();
+    assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+}
+
+/// Runs `f` in runtimes of several sizes.
+fn everywhere(name: &str, f: impl Fn(&Runtime) + Sync) {
+    watched(name, || {
+        for controllers in [1, 2, 3] {
+            let runtime = runtime(controllers);
+            for _ in 0..sized(20, 1) {
+                f(&runtime);
+            }
+        }
+    });
+}
+
+/// Counts drops, and those that were taken for a panic.
+#[derive(Default)]
+struct Drops {
+    all: AtomicUsize,
+    panicking: AtomicUsize,
+}
+
+struct Witness(Arc<Drops>);
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        self.0.all.fetch_add(1, Ordering::Relaxed);
+        if panicking() {
+            self.0.panicking.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Hands out its callers' tokens.
+#[derive(Default)]
+struct Desk {
+    tokens: Vec<Suspended<u32>>,
+}
+struct Wait;
+struct Tokens;
+
+impl RequestHandler<Wait> for Desk {
+    type Reply = u32;
+    fn handle(&mut self, _: Wait, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+        let token = hidden.suspend(caller);
+        self.tokens.push(token);
+    }
+}
+
+impl RequestHandler<Tokens> for Desk {
+    type Reply = Vec<Suspended<u32>>;
+    fn handle(&mut self, _: Tokens, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+        let tokens = std::mem::take(&mut self.tokens);
+        hidden.answer(caller, tokens);
+    }
+}
+
+#[test]
+fn in_a_queue_while_it_holds_another_lock_which_its_guard_releases() {
+    everywhere("lock queue", |runtime| {
+        runtime
+            .run(|| {
+                let drops = Arc::new(Drops::default());
+                let (held, wanted) = (Arc::new(Lock::new()), Arc::new(Lock::new()));
+                let mine = wanted.lock();
+                let holding = Arc::new(AtomicBool::new(false));
+                let (h, w, d, flag) = (held.clone(), wanted.clone(), drops.clone(), holding.clone());
+                cancelled_when(
+                    || holding.load(Ordering::Relaxed),
+                    move || {
+                        let _held = h.lock();
+                        let _witness = Witness(d);
+                        flag.store(true, Ordering::Relaxed);
+                        drop(w.lock());
+                        unreachable!("the lock is held by the canceller");
+                    },
+                );
+                drop(held.lock());
+                drop(mine);
+                drop(wanted.lock());
+                assert_eq!(drops.all.load(Ordering::Relaxed), 1);
+                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0, "a cancel was taken for a panic");
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn with_its_token_at_large_whose_value_comes_back() {
+    everywhere("token", |runtime| {
+        runtime
+            .run(|| {
+                let desk = Arc::new(EnvCell::new(Desk::default()));
+                let of_vp = Arc::clone(&desk);
+                let token = std::cell::Cell::new(None);
+                cancelled_when(
+                    || {
+                        token.set(desk.request(Tokens).unwrap().pop());
+                        let token_is_there = token.take();
+                        let there = token_is_there.is_some();
+                        token.set(token_is_there);
+                        there
+                    },
+                    move || {
+                        let ended = of_vp.request(Wait).unwrap_err();
+                        assert_eq!(ended, Ended::Cancelled);
+                        ended.unwind_if_cancelled();
+                    },
+                );
+                assert_eq!(token.take().unwrap().resume(7), Err(7), "the wait was over, so the value comes back");
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn in_a_select_in_a_sleep_and_at_a_join() {
+    everywhere("select, sleep, join", |runtime| {
+        runtime
+            .run(|| {
+                let (a, b) = (Arc::new(EnvCell::new(Desk::default())), Arc::new(EnvCell::new(Desk::default())));
+                let (a2, b2) = (a.clone(), b.clone());
+                let kept = std::cell::RefCell::new(Vec::new());
+                cancelled_when(
+                    || {
+                        kept.borrow_mut().extend(b.request(Tokens).unwrap());
+                        !kept.borrow().is_empty()
+                    },
+                    move || {
+                        let ended = Select::new().on(&*a2, || Wait, |n| n).on(&*b2, || Wait, |n| n).wait(None);
+                        ended.unwrap_err().unwind_if_cancelled();
+                    },
+                );
+                drop(kept);
+
+                let sleeps = Arc::new(AtomicBool::new(false));
+                let flag = sleeps.clone();
+                let began = Instant::now();
+                cancelled_when(
+                    || sleeps.load(Ordering::Relaxed),
+                    move || {
+                        flag.store(true, Ordering::Relaxed);
+                        sleep(Duration::from_secs(600));
+                    },
+                );
+                assert!(began.elapsed() < Duration::from_secs(60));
+
+                let gate = Arc::new(Gate::new());
+                let for_child = gate.clone();
+                let joins = Arc::new(AtomicBool::new(false));
+                let flag = joins.clone();
+                cancelled_when(
+                    || joins.load(Ordering::Relaxed) && gate.waiting() == 1,
+                    move || {
+                        let child = VpBuilder::new().spawn(move || for_child.pass()).unwrap();
+                        flag.store(true, Ordering::Relaxed);
+                        let _ = child.join();
+                    },
+                );
+                // The child belongs to nobody but the process.
+                gate.open();
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn at_the_end_of_a_scope_whose_children_borrow_they_unwind_first() {
+    everywhere("scope end", |runtime| {
+        runtime
+            .run(|| {
+                let order = Arc::new(Mailbox::new());
+                let (of_vp, inside) = (order.clone(), Arc::new(AtomicUsize::new(0)));
+                let count = inside.clone();
+                cancelled_when(
+                    || inside.load(Ordering::Relaxed) == 4,
+                    move || {
+                        struct Last<'a>(&'a Mailbox<&'static str>, &'a AtomicUsize);
+                        impl Drop for Last<'_> {
+                            fn drop(&mut self) {
+                                self.0.put("frame");
+                            }
+                        }
+                        let alive = AtomicUsize::new(0);
+                        let last = Last(&of_vp, &alive);
+                        scope(|s| {
+                            for _ in 0..3 {
+                                s.spawn(|| {
+                                    struct Child<'a>(&'a Mailbox<&'static str>, &'a AtomicUsize);
+                                    impl Drop for Child<'_> {
+                                        fn drop(&mut self) {
+                                            self.1.fetch_sub(1, Ordering::Relaxed);
+                                            self.0.put("child");
+                                        }
+                                    }
+                                    last.1.fetch_add(1, Ordering::Relaxed);
+                                    let _child = Child(&of_vp, last.1);
+                                    count.fetch_add(1, Ordering::Relaxed);
+                                    Gate::new().pass();
+                                });
+                            }
+                            count.fetch_add(1, Ordering::Relaxed);
+                        });
+                        unreachable!("the scope's end delivers the cancel");
+                    },
+                );
+                let order: Vec<_> = (0..4).map(|_| order.take()).collect();
+                assert_eq!(order, ["child", "child", "child", "frame"]);
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn before_it_opens_a_scope_whose_children_wait_for_ever() {
+    everywhere("cancelled before the scope", |runtime| {
+        runtime
+            .run(|| {
+                let (started, go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+                let (s2, g2) = (started.clone(), go.clone());
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        s2.store(true, Ordering::Relaxed);
+                        while !g2.load(Ordering::Relaxed) {
+                            yield_now();
+                        }
+                        // Cancelled by now, and has not met it: a scope's end is no abandonable wait.
+                        let never = Gate::new();
+                        scope(|s| {
+                            s.spawn(|| never.pass());
+                            s.spawn(|| scope(|inner| drop(inner.spawn(|| never.pass()))));
+                        });
+                    })
+                    .unwrap();
+                while !started.load(Ordering::Relaxed) {
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                go.store(true, Ordering::Relaxed);
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn in_a_join_the_closure_that_was_taken_is_cancelled_too() {
+    everywhere("stolen join", |runtime| {
+        runtime
+            .run(|| {
+                let inside = Arc::new(AtomicUsize::new(0));
+                let count = inside.clone();
+                cancelled_when(
+                    || inside.load(Ordering::Relaxed) == 2,
+                    move || {
+                        let enter = || {
+                            count.fetch_add(1, Ordering::Relaxed);
+                            Gate::new().pass();
+                        };
+                        // Both wait, so one of them is run elsewhere: on another core, or on another stack of this one.
+                        join(enter, enter);
+                    },
+                );
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn a_scope_opened_beside_a_taken_closure_does_not_matter_to_it() {
+    everywhere("scope beside a stolen join", |runtime| {
+        runtime
+            .run(|| {
+                let ends = AtomicUsize::new(0);
+                let stop = AtomicBool::new(false);
+                join(
+                    || {
+                        for _ in 0..sized(20, 2) {
+                            // Each of these scopes ends, and is cancelled, while the other closure lives on.
+                            scope(|s| {
+                                s.spawn(|| Gate::new().pass());
+                                s.cancel().unwrap();
+                                yield_now();
+                            });
+                        }
+                        stop.store(true, Ordering::Relaxed);
+                    },
+                    || {
+                        while !stop.load(Ordering::Relaxed) {
+                            // Would unwind if it were taken for a VP of one of those scopes.
+                            let gate = Gate::new();
+                            gate.open();
+                            gate.pass();
+                            sleep(Duration::from_micros(1));
+                        }
+                        ends.fetch_add(1, Ordering::Relaxed);
+                    },
+                );
+                assert_eq!(ends.into_inner(), 1);
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn in_blocking_it_comes_after_the_call() {
+    everywhere("blocking", |runtime| {
+        let (entered, leave) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+        let came_back = Arc::new(AtomicBool::new(false));
+        let flag = came_back.clone();
+        let (tell, told) = entered;
+        let (go, gone) = leave;
+        runtime
+            .run(move || {
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        blocking(move || {
+                            tell.send(()).unwrap();
+                            gone.recv().unwrap();
+                            flag.store(true, Ordering::Relaxed);
+                        });
+                        unreachable!("the cancel is delivered after the call");
+                    })
+                    .unwrap();
+                blocking(move || told.recv().unwrap());
+                vp.cancel().unwrap();
+                assert!(!vp.vp().has_ended());
+                go.send(()).unwrap();
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+            })
+            .unwrap();
+        assert!(came_back.load(Ordering::Relaxed), "what the closure borrows was given up under it");
+    });
+}
+
+#[test]
+fn before_it_has_started_its_closure_is_dropped_unrun() {
+    everywhere("unstarted", |runtime| {
+        runtime
+            .run(|| {
+                let drops = Arc::new(Drops::default());
+                let witness = Witness(drops.clone());
+                // Cancelled before this VP leaves its core; another one may still have started it.
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        let _witness = witness;
+                        Gate::new().pass();
+                    })
+                    .unwrap();
+                vp.cancel().unwrap();
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+                assert_eq!(drops.all.load(Ordering::Relaxed), 1, "what the closure held is dropped once");
+                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0);
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn swallowed_it_comes_again_at_the_next_abandonable_wait() {
+    everywhere("swallowed", |runtime| {
+        runtime
+            .run(|| {
+                let waits = Arc::new(AtomicBool::new(false));
+                let (flag, rounds) = (waits.clone(), Arc::new(AtomicUsize::new(0)));
+                let count = rounds.clone();
+                cancelled_when(
+                    || waits.load(Ordering::Relaxed),
+                    move || {
+                        flag.store(true, Ordering::Relaxed);
+                        for _ in 0..3 {
+                            let caught = catch_unwind(AssertUnwindSafe(|| Gate::new().pass()));
+                            assert!(caught.unwrap_err().is::<Cancelled>());
+                            assert!(!unwinding());
+                            count.fetch_add(1, Ordering::Relaxed);
+                            // Not at requests that are answered at once and bind, and not at yields.
+                            yield_now();
+                        }
+                        Gate::new().pass();
+                        unreachable!("the fourth one is not swallowed");
+                    },
+                );
+                assert_eq!(rounds.load(Ordering::Relaxed), 3);
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn while_it_unwinds_by_a_panic_it_is_not_delivered() {
+    struct Waits(Arc<Gate>, Arc<AtomicBool>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            assert!(panicking());
+            self.1.store(true, Ordering::Relaxed);
+            // An abandonable wait by itself, but this VP unwinds: binding. Longer than the millisecond for which it holds its core.
+            self.0.pass();
+            assert!(panicking());
+        }
+    }
+    watched("cancel while unwinding", || {
+        for controllers in [1, 2] {
+            let result = runtime(controllers).run(|| {
+                let (gate, inside) = (Arc::new(Gate::new()), Arc::new(AtomicBool::new(false)));
+                let waits = Waits(gate.clone(), inside.clone());
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        let _waits = waits;
+                        std::panic::resume_unwind(Box::new("the panic"));
+                    })
+                    .unwrap();
+                while !inside.load(Ordering::Relaxed) || gate.waiting() == 0 {
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                for _ in 0..100 {
+                    yield_now();
+                }
+                assert_eq!(gate.waiting(), 1, "a cancel ended a wait of a VP that unwinds");
+                assert!(!panicking() && !unwinding(), "another VP's panic was taken for this one's");
+                gate.open();
+                match vp.join() {
+                    Err(JoinError::Panic(payload)) => assert_eq!(payload.downcast_ref(), Some(&"the panic")),
+                    other => panic!("the panic goes on: {other:?}"),
+                }
+            });
+            result.unwrap();
+        }
+    });
+}
+
+#[test]
+fn while_it_unwinds_by_a_cancel_its_waits_are_binding() {
+    struct Waits(Arc<Gate>, Arc<AtomicUsize>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            assert!(!panicking() && unwinding());
+            self.0.pass();
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    everywhere("waits while cancelled", |runtime| {
+        runtime
+            .run(|| {
+                let (first, second) = (Arc::new(Gate::new()), Arc::new(Gate::new()));
+                let passed = Arc::new(AtomicUsize::new(0));
+                let (waits, of_vp) = (Waits(second.clone(), passed.clone()), first.clone());
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        let _waits = waits;
+                        of_vp.pass();
+                    })
+                    .unwrap();
+                while first.waiting() == 0 {
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                while second.waiting() == 0 {
+                    assert!(!panicking() && !unwinding());
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                yield_now();
+                second.open();
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+                assert_eq!(passed.load(Ordering::Relaxed), 1);
+            })
+            .unwrap();
+    });
+}
+
+/// A wait that binds.
+#[derive(Default)]
+struct Bind {
+    waiting: Waiters<u32>,
+}
+struct Stay;
+struct Answer(u32);
+
+impl RequestHandler<Stay> for Bind {
+    type Reply = u32;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: Stay, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+        self.waiting.push(caller, hidden);
+    }
+}
+
+impl RequestHandler<Answer> for Bind {
+    type Reply = bool;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, Answer(n): Answer, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        let found = self.waiting.resume_next(n, hidden).is_ok();
+        hidden.answer(caller, found);
+    }
+}
+
+#[test]
+fn a_binding_wait_yields_its_answer_and_the_next_one_the_cancel() {
+    everywhere("binding wait", |runtime| {
+        runtime
+            .run(|| {
+                let bind = Arc::new(EnvCell::new(Bind::default()));
+                let (of_vp, got) = (bind.clone(), Arc::new(AtomicUsize::new(0)));
+                let (place, started) = (got.clone(), Arc::new(AtomicBool::new(false)));
+                let flag = started.clone();
+                let vp = VpBuilder::new()
+                    .spawn(move || {
+                        flag.store(true, Ordering::Relaxed);
+                        place.store(of_vp.request(Stay).unwrap() as usize, Ordering::Relaxed);
+                        Gate::new().pass();
+                    })
+                    .unwrap();
+                while !started.load(Ordering::Relaxed) {
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                while !bind.request(Answer(7)).unwrap() {
+                    yield_now();
+                }
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
+                assert_eq!(got.load(Ordering::Relaxed), 7);
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn a_whole_process_unwinds_from_everything_at_once() {
+    everywhere("process", |runtime| {
+        let drops = Arc::new(Drops::default());
+        let (of_seed, all_in) = (drops.clone(), Arc::new(AtomicUsize::new(0)));
+        let count = all_in.clone();
+        let process = runtime
+            .start(move || {
+                let lock = Lock::new();
+                let enter = || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    Witness(of_seed.clone())
+                };
+                scope(|s| {
+                    s.spawn(|| {
+                        let _witness = enter();
+                        let _held = lock.lock();
+                        Gate::new().pass();
+                    });
+                    s.spawn(|| {
+                        let _witness = enter();
+                        loop {
+                            drop(lock.lock());
+                            yield_now();
+                        }
+                    });
+                    s.spawn(|| {
+                        let _witness = enter();
+                        sleep(Duration::from_secs(600));
+                    });
+                    s.spawn(|| {
+                        join(
+                            || {
+                                let _witness = enter();
+                                Gate::new().pass();
+                            },
+                            || {
+                                let _witness = enter();
+                                Gate::new().pass();
+                            },
+                        )
+                    });
+                    s.spawn(|| {
+                        let _witness = enter();
+                        scope(|inner| drop(inner.spawn(|| Gate::new().pass())));
+                    });
+                });
+            })
+            .unwrap();
+        while all_in.load(Ordering::Relaxed) < 6 {
+            std::thread::yield_now();
+        }
+        process.cancel().unwrap();
+        assert!(matches!(process.wait(), Err(ProcessError::Cancelled)));
+        assert_eq!(drops.all.load(Ordering::Relaxed), 6);
+        assert_eq!(drops.panicking.load(Ordering::Relaxed), 0);
+    });
+}
