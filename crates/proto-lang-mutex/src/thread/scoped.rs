@@ -48,14 +48,21 @@ pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
+    let mut own = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        proto_core::scope(|inner| catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))))
+        proto_core::scope(|inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
+            Ok(value) => Some(value),
+            Err(payload) => {
+                own = Some(payload);
+                None
+            }
+        })
     }));
-    match outcome {
-        Ok(Ok(value)) => value,
-        Ok(Err(payload)) => resume_unwind(payload),
-        Err(payload) if payload.is::<Cancelled>() => resume_unwind(payload),
-        Err(_) => panic!("a scoped thread panicked"),
+    match (own, outcome) {
+        (Some(payload), _) => resume_unwind(payload),
+        (None, Err(payload)) if payload.is::<Cancelled>() => resume_unwind(payload),
+        (None, Ok(Some(value))) => value,
+        (None, Ok(None) | Err(_)) => panic!("a scoped thread panicked"),
     }
 }
 

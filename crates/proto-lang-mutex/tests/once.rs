@@ -1,0 +1,153 @@
+//! `Once`, `OnceLock`, `LazyLock`.
+
+mod common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use common::{on_1_2_4, until};
+use proto_core::Cancelled;
+use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
+use proto_lang_mutex::sync::{Arc, LazyLock, Mutex, Once, OnceLock};
+use proto_lang_mutex::thread;
+
+#[test]
+fn it_is_done_once_and_everybody_waits_until_it_is() {
+    on_1_2_4(|| {
+        let (once, times) = (Once::new(), AtomicUsize::new(0));
+        thread::scope(|s| {
+            for _ in 0..10 {
+                s.spawn(|| {
+                    once.call_once(|| {
+                        thread::yield_now();
+                        times.fetch_add(1, Ordering::Relaxed);
+                    });
+                    assert_eq!(times.load(Ordering::Relaxed), 1);
+                });
+            }
+            s.spawn(|| {
+                once.wait();
+                assert!(once.is_completed());
+            });
+        });
+    });
+}
+
+#[test]
+fn a_panic_poisons_a_once_until_somebody_forces_it() {
+    on_1_2_4(|| {
+        let once = Once::new();
+        let panics = || catch_unwind(AssertUnwindSafe(|| once.call_once(|| panic!("the first"))));
+        assert!(panics().is_err());
+        let second = catch_unwind(AssertUnwindSafe(|| once.call_once(|| {})));
+        assert!(second.is_err(), "it is poisoned");
+        assert!(catch_unwind(AssertUnwindSafe(|| once.wait())).is_err());
+        assert!(!once.wait_timeout(Duration::from_millis(1)));
+        once.call_once_force(|state| assert!(state.is_poisoned()));
+        once.call_once(|| panic!("it has been done"));
+        once.wait();
+    });
+}
+
+#[test]
+fn one_cancelled_while_it_does_it_leaves_it_to_the_next() {
+    on_1_2_4(|| {
+        let (once, begun) = (Arc::new(Once::new()), Arc::new(AtomicUsize::new(0)));
+        let cancelled = thread::spawn({
+            let (once, begun) = (Arc::clone(&once), Arc::clone(&begun));
+            move || {
+                once.call_once(|| {
+                    begun.store(1, Ordering::Relaxed);
+                    loop {
+                        thread::park();
+                    }
+                });
+            }
+        });
+        until(|| begun.load(Ordering::Relaxed) == 1);
+        let next = thread::spawn({
+            let once = Arc::clone(&once);
+            move || once.call_once(|| {})
+        });
+        cancelled.cancel().unwrap();
+        assert!(cancelled.join().unwrap_err().is::<Cancelled>());
+        next.join().unwrap();
+        assert!(once.is_completed());
+    });
+}
+
+#[test]
+fn a_once_lock_has_one_value() {
+    on_1_2_4(|| {
+        let lock = OnceLock::new();
+        let values = thread::scope(|s| {
+            let asks: Vec<_> = (0..8)
+                .map(|vp| {
+                    let lock = &lock;
+                    s.spawn(move || {
+                        *lock.get_or_init(|| {
+                            thread::yield_now();
+                            vp
+                        })
+                    })
+                })
+                .collect();
+            asks.into_iter().map(|ask| ask.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(values.iter().all(|value| Some(value) == lock.get()));
+        assert_eq!(lock.set(99), Err(99));
+        assert_eq!(lock.clone(), lock);
+        let mut lock = lock;
+        lock.take();
+        assert_eq!(lock.set(5), Ok(()));
+        assert_eq!(lock.into_inner(), Some(5));
+    });
+}
+
+#[test]
+fn a_once_lock_whose_maker_panicked_can_be_set() {
+    let lock = OnceLock::new();
+    assert!(catch_unwind(AssertUnwindSafe(|| lock.get_or_init(|| panic!("no value")))).is_err());
+    assert_eq!(lock.get(), None);
+    assert_eq!(*lock.get_or_init(|| 3), 3);
+}
+
+#[test]
+fn a_once_lock_can_be_waited_for() {
+    on_1_2_4(|| {
+        let lock = OnceLock::new();
+        assert_eq!(lock.wait_timeout(Duration::from_millis(1)), None);
+        thread::scope(|s| {
+            let waits = s.spawn(|| *lock.wait());
+            lock.set(4).unwrap();
+            assert_eq!(waits.join().unwrap(), 4);
+        });
+    });
+}
+
+#[test]
+fn a_lazy_value_is_made_once_when_first_used() {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    static LAZY: LazyLock<Mutex<u32>> = LazyLock::new(|| {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        thread::yield_now();
+        Mutex::new(0)
+    });
+    assert_eq!(format!("{LAZY:?}"), "LazyLock(<not made>)");
+    on_1_2_4(|| {
+        thread::scope(|s| {
+            for _ in 0..8 {
+                s.spawn(|| *LAZY.lock().unwrap() += 1);
+            }
+        });
+    });
+    assert_eq!((*LAZY.lock().unwrap(), MADE.load(Ordering::Relaxed)), (24, 1));
+}
+
+#[test]
+fn a_lazy_value_whose_maker_panicked_stays_poisoned() {
+    let lazy: LazyLock<u32> = LazyLock::new(|| panic!("no value"));
+    for _ in 0..2 {
+        assert!(catch_unwind(AssertUnwindSafe(|| *lazy)).is_err());
+    }
+}
