@@ -49,6 +49,8 @@ pub enum Event {
         environment: &'static str,
         /// Where the object was made.
         made_at: &'static Location<'static>,
+        /// The object's name: who requested something of it first (while hooks were on), and which of its requests that was.
+        object: (VpName, u64),
         /// Where the request was sent from.
         sent_from: &'static Location<'static>,
         /// The request before this one on the same object, if hooks were on: timeline (see [`VpRef::id`](crate::VpRef::id)) and its
@@ -178,7 +180,9 @@ pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Inf
     let id = crate::VpRef::of(block).id();
     let number = block.requests.get();
     // SAFETY: the lock is held, and no other reference to the cold part is alive.
-    let after = unsafe { head.cold() }.last.replace((id, number));
+    let cold = unsafe { head.cold() };
+    let after = cold.last.replace((id, number));
+    let object = cold.name.get_or_insert_with(|| (VpName::of(block), number)).clone();
     tell(
         block,
         &Event::Request {
@@ -187,6 +191,7 @@ pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Inf
             request: (info.request)(),
             environment: (info.environment)(),
             made_at: head.place,
+            object,
             sent_from: place,
             after,
         },

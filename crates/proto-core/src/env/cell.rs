@@ -64,7 +64,7 @@ pub(crate) struct CellHead {
 #[derive(Debug, Default)]
 pub(crate) struct ColdPart {
     pub(crate) message: Option<Arc<str>>,
-    /// For people: who queued here first, and with which of its requests [design rule 9].
+    /// For people: who requested something here first while hooks were on, and with which of its requests [design rule 9].
     pub(crate) name: Option<(crate::vp::VpName, u64)>,
     /// For the order log: the last request, while hooks are on.
     pub(crate) last: Option<(u64, u64)>,

@@ -146,6 +146,14 @@ impl Heads {
         }
     }
 
+    /// Who waits longest in the first queue that is not empty.
+    pub(crate) fn oldest(&self) -> Option<&'static Block> {
+        (1..=self.used.get()).find_map(|slot| {
+            // SAFETY: linked nodes are alive (invariant).
+            unsafe { self.first(slot).as_ref() }.map(Node::block)
+        })
+    }
+
     /// Links `node` at the end of queue `slot` of `cell`.
     pub(crate) fn link(&self, cell: *const CellHead, slot: u16, node: &Node, block: &'static Block) {
         let head = self.head(slot);

@@ -111,7 +111,7 @@ pub(crate) fn door(
 /// Queues the requester of the pass in queue `slot` of its environment. Under the lock.
 #[inline]
 pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: u16, put: impl FnOnce(&Node)) {
-    check_may_wait(hidden);
+    check_may_wait();
     let block = caller.block;
     // SAFETY: the cell is locked by the pass that `hidden` belongs to, hence alive.
     let head = unsafe { &*hidden.head };
@@ -134,7 +134,6 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
     node.reply.set(caller.reply.cast());
     put(node);
     head.heads.link(head, slot, node, block);
-    name_object(head, block);
     hidden.status = Status::Queued;
 }
 
@@ -151,25 +150,9 @@ fn check_may_wait(hidden: &Hidden<'_>) {
     }
 }
 
-/// Gives an object its name for people, the first time somebody queues there. Under the lock.
-#[inline]
-fn name_object(head: &CellHead, block: &'static Block) {
-    // SAFETY: the lock is held; the reference ends here.
-    if unsafe { &*head.cold.get() }.as_ref().is_none_or(|cold| cold.name.is_none()) {
-        name_object_now(head, block);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn name_object_now(head: &CellHead, block: &'static Block) {
-    // SAFETY: the lock is held, and no other reference to the cold part is alive.
-    unsafe { head.cold() }.name = Some((crate::vp::VpName::of(block), block.requests.get()));
-}
-
 /// Takes the requester's token. Under the lock.
 pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> Suspended<T> {
-    check_may_wait(hidden);
+    check_may_wait();
     let block = caller.block;
     // SAFETY: the requester runs, or waits: it has started.
     let node = unsafe { block.node() };

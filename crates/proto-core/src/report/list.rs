@@ -65,7 +65,8 @@ pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
         if node.cell() == Some(cell) {
             wait.made_at = Some(head.place);
             // SAFETY: the lock is held; the reference ends here.
-            wait.object = unsafe { &*head.cold.get() }.as_ref().and_then(|cold| cold.name.clone());
+            let named = unsafe { &*head.cold.get() }.as_ref().and_then(|cold| cold.name.clone());
+            wait.object = named.or_else(|| head.heads.oldest().map(|first| (VpName::of(first), first.requests.get())));
             if let Some(by) = head.holder.first() {
                 let ended = !by.is_thread() && !by.is_started();
                 holder = Some((by, ended));

@@ -28,7 +28,8 @@ pub struct Wait {
     pub sent_from: &'static Location<'static>,
     /// Where the object was made, if it waits in one's queue.
     pub made_at: Option<&'static Location<'static>>,
-    /// The object's name: who queued there first, and which of its requests that was.
+    /// The object's name, for people: who requested something of it first, and which of its requests that was. As far as is known: from the
+    /// beginning if [`Hooks`](crate::Hooks) are installed, else from those that wait now.
     pub object: Option<(VpName, u64)>,
     /// Who holds the object, if somebody does and its language says so.
     pub holder: Option<Holder>,
