@@ -21,20 +21,27 @@ pub(crate) struct Extra {
     deadline: Option<(Instant, u64)>,
 }
 
-/// Runs `f` on the extra part under its lock.
-fn locked<R>(block: &Block, f: impl FnOnce(&mut Option<Box<Extra>>) -> R) -> R {
-    struct Unlock<'a>(&'a Block);
-    impl Drop for Unlock<'_> {
-        fn drop(&mut self) {
-            // ORDERING: Release pairs with the Acquire below.
-            self.0.extra_lock.store(false, Ordering::Release);
-        }
+/// The lock of an extra part, held.
+struct Held<'a>(&'a Block);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Release pairs with the Acquire in `lock`.
+        self.0.extra_lock.store(false, Ordering::Release);
     }
-    // ORDERING: Acquire pairs with the Release above.
+}
+
+fn lock(block: &Block) -> Held<'_> {
+    // ORDERING: Acquire pairs with the Release in `Held::drop`.
     while block.extra_lock.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
     }
-    let _unlock = Unlock(block);
+    Held(block)
+}
+
+/// Runs `f` on the extra part under its lock. For its owner.
+fn locked<R>(block: &Block, f: impl FnOnce(&mut Option<Box<Extra>>) -> R) -> R {
+    let _held = lock(block);
     // SAFETY: under the lock, by whoever changes it; the owner's own reads of locals and deadline do not overlap with its own changes.
     f(unsafe { &mut *block.extra.get() })
 }
@@ -57,10 +64,12 @@ pub(crate) fn set_name(block: &Block, name: Option<Arc<str>>, prefix: &[u32]) {
 }
 
 pub(crate) fn name_and_prefix(block: &Block) -> (Option<Arc<str>>, Vec<u32>) {
-    locked(block, |extra| match extra {
+    let _held = lock(block);
+    // SAFETY: under the lock nobody changes it; shared, because its owner looks without the lock whether there is one (`has`).
+    match unsafe { &*block.extra.get() } {
         Some(extra) => (extra.name.clone(), extra.prefix.clone()),
         None => (None, Vec::new()),
-    })
+    }
 }
 
 /// Writes the user's name, if there is one and nobody changes it just now. For a signal handler: waits for nothing.
