@@ -139,7 +139,7 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
 
 /// Panics if the request that is being handled is a release. In the handler, before anything is linked: its requester will not wait.
 #[inline]
-fn check_may_wait(hidden: &Hidden<'_>) {
+fn check_may_wait() {
     if let Some(info) = crate::ctx::get().in_handler.get() {
         assert!(
             info.kind != Kind::Release,
