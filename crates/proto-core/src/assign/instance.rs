@@ -114,7 +114,10 @@ impl Instance {
         if self.is_retired() {
             return self.assign_retired(cores);
         }
-        self.guarded(cores, || self.erased.assign(cores)).flatten()
+        match self.guarded(cores, || self.erased.assign(cores)) {
+            Some(work) => work,
+            None => self.assign_retired(cores),
+        }
     }
 
     pub(crate) fn idle(&self, cores: &Cores<'_>) -> Option<Work> {
@@ -133,13 +136,13 @@ impl Instance {
 
     #[cold]
     fn assign_retired(&self, cores: &Cores<'_>) -> Option<Work> {
-        // A drop in it may panic as well; the work has been saved one by one all the same.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.erased.drop_core(cores.index())));
+        self.forget_core(cores.index());
         cores.mine().pop()
     }
 
     /// Lets go of the state of a core whose controller ends.
     pub(crate) fn forget_core(&self, index: usize) {
+        // A drop in it may panic as well; the work in it has been saved one by one all the same.
         let _ = catch_unwind(AssertUnwindSafe(|| self.erased.drop_core(index)));
     }
 
@@ -165,5 +168,7 @@ impl Instance {
                 payload_text(payload)
             );
         }
+        // At once: this core may have nothing else to do, and then would not come by again. What it has in its state goes to its orphans.
+        self.forget_core(cores.index());
     }
 }
