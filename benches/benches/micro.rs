@@ -5,7 +5,6 @@
 //! a change of a few percent to one operation is real.
 
 use std::hint::black_box;
-#[cfg(feature = "proto")]
 use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
@@ -40,7 +39,6 @@ fn mutex(criterion: &mut Criterion) {
     group.bench_function("std", |bencher| {
         bencher.iter(|| *black_box(&lock).lock().expect("no holder panics") += 1);
     });
-    #[cfg(feature = "proto")]
     {
         let runtime = runtime();
         let lock = proto_lang_mutex::Mutex::new(0_u64);
@@ -54,7 +52,6 @@ fn mutex(criterion: &mut Criterion) {
 
 /// Opening a guarded value by its grant and closing it: what every lock of every language adds to
 /// the two passes through its environment.
-#[cfg(feature = "proto")]
 fn guarded(criterion: &mut Criterion) {
     let value = proto_core::Guarded::new(0_u64);
     let mut kept = Some(proto_core::Grant::new());
@@ -69,7 +66,6 @@ fn guarded(criterion: &mut Criterion) {
 }
 
 /// One controller, so that nothing but the measured VP runs.
-#[cfg(feature = "proto")]
 fn runtime() -> proto_core::Runtime {
     let builder = proto_core::Runtime::builder().controllers(1).pin(true);
     builder
@@ -78,7 +74,6 @@ fn runtime() -> proto_core::Runtime {
 }
 
 /// The time of `count` calls of `operation` on a VP.
-#[cfg(feature = "proto")]
 fn on_vp(runtime: &proto_core::Runtime, count: u64, operation: impl Fn() + Sync) -> Duration {
     let process = runtime.run(|| {
         let start = Instant::now();
@@ -89,10 +84,6 @@ fn on_vp(runtime: &proto_core::Runtime, count: u64, operation: impl Fn() + Sync)
     });
     process.expect("the operation neither panics nor waits for ever")
 }
-
-/// Nothing of ours to measure.
-#[cfg(not(feature = "proto"))]
-fn guarded(_criterion: &mut Criterion) {}
 
 criterion_group!(micro, switch, mutex, guarded);
 criterion_main!(micro);

@@ -27,8 +27,6 @@ pub(crate) const QUIET: f64 = 10.0;
 pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
     let mut cases = workload.cases(plan);
     cases.retain(|case| plan.workers.is_none_or(|workers| workers == case.workers));
-    // Ours is compiled in by a feature of this crate.
-    cases.retain(|case| case.peer != "proto" || cfg!(feature = "proto"));
     let mut results = Results::default();
     let mut calm = plan.calm;
     let mut failed = vec![0; cases.len()];

@@ -10,7 +10,6 @@ pub(crate) mod corosensei;
 pub(crate) mod crossbeam;
 pub(crate) mod may;
 pub(crate) mod parking_lot;
-#[cfg(feature = "proto")]
 pub(crate) mod proto;
 pub(crate) mod pthread;
 pub(crate) mod spin;

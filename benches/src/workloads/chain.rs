@@ -6,7 +6,6 @@
 use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
@@ -74,7 +73,6 @@ impl Workload for Chain {
             }
             "may" => hops(&Coroutines::on(workers), laps, may::channel)?,
             "std" => hops(&Threads::pinned(workers), laps, os::channel)?,
-            #[cfg(feature = "proto")]
             "proto" => hops(&Vps::on(workers), laps, proto::channel)?,
             _ => return Err(unknown(case)),
         };

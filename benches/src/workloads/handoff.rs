@@ -10,7 +10,6 @@
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::{Goal, best};
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
@@ -92,7 +91,6 @@ impl Workload for Handoff {
             ("std", "channel") => rounds(&threads, size, |n| ping_pong(n, os::channel)),
             ("std", _) => rounds(&threads, size, take_turns::<os::CondvarTurns>),
             ("parking_lot", _) => rounds(&threads, size, take_turns::<parking_lot::CondvarTurns>),
-            #[cfg(feature = "proto")]
             ("proto", way) => {
                 let host = if way.ends_with("apart") {
                     Vps::apart(workers)

@@ -12,7 +12,6 @@ use crate::goal::Goal;
 use crate::machine;
 use crate::peers::may;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::plan::Plan;
@@ -90,13 +89,11 @@ impl Workload for Idle {
                 Coroutines::on(case.workers);
                 core_percent(|| may::compute_and_fork(period, PAUSE))
             }
-            #[cfg(feature = "proto")]
             ("proto", "nothing") => {
                 let _vps = Vps::on(case.workers);
                 std::thread::sleep(settle);
                 core_percent(rest)
             }
-            #[cfg(feature = "proto")]
             ("proto", _) => {
                 let vps = Vps::on(case.workers);
                 core_percent(|| vps.compute_and_fork(period, PAUSE))

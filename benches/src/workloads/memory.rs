@@ -15,7 +15,6 @@ use super::{Workload, unknown};
 use crate::goal::Goal;
 use crate::machine;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::peers::{corosensei, may, std as os};
@@ -103,7 +102,6 @@ impl Workload for Memory {
                 os::park_all(count, look);
                 Ok(())
             }),
-            #[cfg(feature = "proto")]
             "proto" => {
                 let vps = Vps::on(1);
                 weigh(case, |count, look| {

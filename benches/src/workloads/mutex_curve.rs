@@ -18,7 +18,6 @@ use super::{Workload, unknown};
 use crate::calibrate::{WorkPoint, private_work};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
@@ -159,7 +158,6 @@ impl Workload for MutexCurve {
                     tasks.curve(timelines, each, steps)
                 })
             }
-            #[cfg(feature = "proto")]
             "proto" => sweep(case, on::<proto::MutexCount>(&Vps::on(CORES))),
             _ => Err(unknown(case)),
         }

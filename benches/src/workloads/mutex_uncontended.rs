@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
@@ -60,7 +59,6 @@ impl Workload for MutexUncontended {
                 let tasks = Tasks::on(1);
                 warm_and_time(size, |count| tasks.lock_alone(count))
             }
-            #[cfg(feature = "proto")]
             "proto" => alone::<proto::MutexCount>(&Vps::on(1), size),
             _ => return Err(unknown(case)),
         };

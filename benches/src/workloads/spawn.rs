@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::{Workload, per, unknown};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::Vps;
 use crate::peers::tokio::Tasks;
 use crate::peers::{may, std as os};
@@ -63,7 +62,6 @@ impl Workload for Spawn {
                 all_and_time(case.size, may::spawn)
             }
             "std" => all_and_time(case.size, os::spawn),
-            #[cfg(feature = "proto")]
             "proto" => {
                 let vps = Vps::on(case.workers);
                 all_and_time(case.size, |count| vps.spawn(count))

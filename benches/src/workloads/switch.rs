@@ -8,7 +8,6 @@ use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::machine;
 use crate::peers::corosensei;
-#[cfg(feature = "proto")]
 use crate::peers::proto::Vps;
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
@@ -39,7 +38,6 @@ impl Workload for Switch {
                 machine::pin(0);
                 warm_and_time(case.size, corosensei::switch)
             }
-            #[cfg(feature = "proto")]
             "proto" => {
                 let vps = Vps::on(1);
                 warm_and_time(case.size / 10, |count| vps.switch(count))

@@ -6,7 +6,6 @@
 use super::{Workload, unknown, warm_and_time};
 use crate::goal::Goal;
 use crate::peers::may::Coroutines;
-#[cfg(feature = "proto")]
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
@@ -67,7 +66,6 @@ impl Workload for Yield {
                 let tasks = Tasks::on(if case.peer == "tokio" { workers } else { 0 });
                 warm_and_time(size, |size| tasks.yields(size / 2))
             }
-            #[cfg(feature = "proto")]
             "proto" => yields(&Vps::on(workers), size, proto::yield_now),
             _ => return Err(unknown(case)),
         };
