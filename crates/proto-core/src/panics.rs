@@ -12,6 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::{self, PanicHookInfo};
 use std::sync::{Arc, Once};
 
+use proto_arch::fiber::Backend;
+
 use crate::ctx::{self, Ctx};
 use crate::vp::block::{Block, flag};
 
@@ -46,10 +48,19 @@ pub(crate) fn switch_as_is(ctx: &'static Ctx, switch: impl FnOnce()) {
     if unwinding(ctx) { switch_while_unwinding(ctx, switch) } else { switch() }
 }
 
-/// `block` has just left its core: what it caught meanwhile is over.
+/// `block` has just left its core, whose controller this is: what it caught meanwhile is over.
 #[inline]
 pub(crate) fn settle(block: &Block) {
-    if block.has(flag::PANICKING | flag::CANCELLING) && !std::thread::panicking() {
+    if block.has(flag::PANICKING | flag::CANCELLING) {
+        settle_slow(block);
+    }
+}
+
+#[cold]
+fn settle_slow(block: &Block) {
+    // With an OS thread for each VP this one's own answer says nothing about the VP's.
+    let same_thread = block.home().is_some_and(|home| home.shared().backend == Backend::Coroutine);
+    if same_thread && !std::thread::panicking() {
         block.clear(flag::PANICKING | flag::CANCELLING);
     }
 }
@@ -63,9 +74,15 @@ pub(crate) fn switch_while_unwinding(ctx: &'static Ctx, switch: impl FnOnce()) {
         // It unwinds by `resume_unwind` of the user's: no hook has told.
         block.set(flag::PANICKING);
     }
+    // Its panic is counted by this OS thread, so it has to come back to it.
+    let may_migrate = block.has(flag::MIGRATABLE);
+    block.clear(flag::MIGRATABLE);
     UNWINDING_ELSEWHERE.set(UNWINDING_ELSEWHERE.get() + 1);
     switch();
     UNWINDING_ELSEWHERE.set(UNWINDING_ELSEWHERE.get() - 1);
+    if may_migrate {
+        block.set(flag::MIGRATABLE);
+    }
 }
 
 /// Puts our hook in front of the user's, once for the program.

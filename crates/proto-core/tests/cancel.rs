@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::lang::{Gate, Lock, Mailbox, sleep};
-use common::{runtime, sized, watched};
+use common::{build, runtime, sized, watched};
 use proto_core::{
     Caller, Cancelled, EnvCell, Ended, Hidden, JoinError, Kind, ProcessError, RequestHandler, Runtime, Select,
     Suspended, VpBuilder, Waiters, blocking, join, panicking, scope, unwinding, yield_now,
@@ -34,6 +34,7 @@ fn everywhere(name: &str, f: impl Fn(&Runtime) + Sync) {
             for _ in 0..sized(20, 1) {
                 f(&runtime);
             }
+            f(&build(Runtime::builder().controllers(controllers).thread_per_vp(true)));
         }
     });
 }

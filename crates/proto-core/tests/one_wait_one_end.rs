@@ -130,6 +130,15 @@ impl Tally {
     }
 }
 
+/// Says that the waiter is through, or will never begin: it may be cancelled unstarted.
+struct Over(Arc<AtomicBool>);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One round: a waiter, and three that want to end its wait.
 fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Tally, alive: &Arc<AtomicUsize>) {
     let (a, b) = (EnvCell::new(Desk::new()), EnvCell::new(Desk::new()));
@@ -142,11 +151,12 @@ fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Ta
             scope(|s| {
                 let (a, b) = (&a, &b);
                 let over = Arc::new(AtomicBool::new(false));
-                let of_waiter = over.clone();
+                let of_waiter = Over(over.clone());
                 let waiter = s.spawn(move || {
+                    let of_waiter = of_waiter;
                     let deadline = timed.then(|| Instant::now() + Duration::from_micros(micros));
                     let outcome = wait(how, a, b, deadline);
-                    of_waiter.store(true, Ordering::Relaxed);
+                    drop(of_waiter);
                     if let Err(ended) = tally.waited(outcome) {
                         ended.unwind_if_cancelled();
                     }
