@@ -232,7 +232,42 @@ impl<E> EnvCell<E> {
         E: RequestHandler<R, Reply = ()>,
     {
         const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
-        let _ = self.request_full(request, None, Location::caller());
+        let _ = self.release_asking(request);
+    }
+
+    /// As [`release`](EnvCell::release), where the reply says something. `None` if the environment is broken.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Caller, EnvCell, Hidden, Kind, RequestHandler};
+    ///
+    /// struct Seats(u32);
+    /// struct Leave;
+    /// impl RequestHandler<Leave> for Seats {
+    ///     type Reply = u32;
+    ///     const KIND: Kind = Kind::Release;
+    ///     fn handle(&mut self, _: Leave, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+    ///         self.0 += 1;
+    ///         hidden.answer(caller, self.0);
+    ///     }
+    /// }
+    /// assert_eq!(EnvCell::new(Seats(1)).release_asking(Leave), Some(2));
+    /// ```
+    #[inline(always)]
+    #[track_caller]
+    pub fn release_asking<R>(&self, request: R) -> Option<E::Reply>
+    where
+        E: RequestHandler<R>,
+    {
+        const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
+        let mut reply = MaybeUninit::<E::Reply>::uninit();
+        // SAFETY: the reply stays in this frame, and a release is answered before its pass ends, or not at all.
+        match unsafe { self.pass_current(ctx::get(), request, reply.as_mut_ptr(), Location::caller()) } {
+            // SAFETY: answered: the reply was written, and is read once.
+            Ok((Status::Answered, _)) => Some(unsafe { reply.assume_init() }),
+            _ => None,
+        }
     }
 
     /// Sends the request that `make` gives, again and again while the handler [asks for it](Hidden::try_again) and the
@@ -264,11 +299,28 @@ impl<E> EnvCell<E> {
             (Status::Answered, _) => Ok(unsafe { reply.assume_init() }),
             (Status::TryAgain, seen) => self.request_adaptive_slow(ctx, seen, make, deadline, place),
             (status, _) => {
-                wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
-                // SAFETY: `unanswered` says Ok only after the reply was written.
+                self.wait_out_of_line::<R>(ctx, status, deadline, place, to)?;
+                // SAFETY: that says Ok only after the reply was written.
                 Ok(unsafe { reply.assume_init() })
             }
         }
+    }
+
+    /// What [`wait::unanswered`] does, out of the way of a fast path that seldom comes here.
+    #[cold]
+    #[inline(never)]
+    fn wait_out_of_line<R>(
+        &self,
+        ctx: &'static Ctx,
+        status: Status,
+        deadline: Option<Instant>,
+        place: &'static Location<'static>,
+        to: *mut E::Reply,
+    ) -> Result<(), Ended>
+    where
+        E: RequestHandler<R>,
+    {
+        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())
     }
 
     #[cold]

@@ -136,7 +136,8 @@ impl<'h> Hidden<'h> {
     /// than a switch. A hint.
     #[inline]
     pub fn holder_runs_elsewhere(&self) -> bool {
-        self.head().holder.runs_elsewhere(ctx::get())
+        // `get` may attach the thread, hence unwind: the pass of a lock's fast path then had to keep `Hidden` in memory for that.
+        ctx::installed().is_some_and(|ctx| self.head().holder.runs_elsewhere(ctx))
     }
 
     /// Takes the caller's token: it waits until the token is [resumed](Hidden::resume), dropped, or its wait ends otherwise.
