@@ -36,6 +36,8 @@ use std::time::Instant;
 
 use proto_core::{Caller, Ended, EnvCell, Grant, Hidden, Kind, Loan, RequestHandler, Waiters};
 
+use crate::time;
+
 /// Releases that may pass over the first waiter.
 const PASSES: u32 = 1000;
 /// Retries in vain after which a waiter is owed the lock.
@@ -83,7 +85,9 @@ struct Take {
     woken: bool,
 }
 
-enum Tried {
+/// What [`Take`] is told.
+#[derive(Debug)]
+pub(crate) enum Tried {
     Taken(Held),
     Busy,
 }
@@ -104,15 +108,22 @@ pub(crate) struct Relock {
     pub(crate) timed: bool,
 }
 
-/// The lock is given back.
-#[derive(Debug)]
-pub(crate) struct Give {
+/// The lock is given back. The reply says whether somebody is to be told, by [`PassOn`].
+struct Give {
     grant: Grant,
-    /// The data are to be poisoned if the holder unwinds by a panic, which it did not when it took the lock.
-    may_poison: bool,
-    /// The holder gives its core up at once: a waiter of that core is next to run.
-    suspends: bool,
+    /// The holder panicked with it.
+    poison: bool,
 }
+
+/// As [`Give`], by a holder that gives its core up at once: a waiter of that core is next to run.
+#[derive(Debug)]
+pub(crate) struct GiveAndGo {
+    grant: Grant,
+    poison: bool,
+}
+
+/// If the lock is still free, it is somebody's turn.
+struct PassOn;
 
 /// A waiter that was told to retry does not.
 struct Withdraw;
@@ -270,18 +281,43 @@ impl RequestHandler<Relock> for LockEnv {
 }
 
 impl RequestHandler<Give> for LockEnv {
-    type Reply = ();
+    type Reply = bool;
     const KIND: Kind = Kind::Release;
     #[inline(always)]
-    fn handle(&mut self, give: Give, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+    fn handle(&mut self, give: Give, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
         hidden.released(&caller);
-        if give.may_poison && hidden.caller_panics() {
+        if give.poison {
+            self.poisoned = true;
+        }
+        self.free = Some(give.grant);
+        // No call in here: with one that might unwind, the pass would keep all it knows in memory.
+        hidden.answer(caller, self.crowded);
+    }
+}
+
+impl RequestHandler<GiveAndGo> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, give: GiveAndGo, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        hidden.released(&caller);
+        if give.poison {
             self.poisoned = true;
         }
         if self.crowded {
-            self.pass_on(give.grant, give.suspends, hidden);
+            self.pass_on(give.grant, true, hidden);
         } else {
             self.free = Some(give.grant);
+        }
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<PassOn> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: PassOn, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        if let Some(grant) = self.free.take() {
+            self.pass_on(grant, false, hidden);
         }
         hidden.answer(caller, ());
     }
@@ -326,14 +362,19 @@ impl RawLock {
         RawLock(EnvCell::new(LockEnv::new()))
     }
 
-    /// Takes the lock, waiting for it until `deadline`.
+    /// Takes the lock, if that is possible now or soon: looks while the holder runs on another core.
     #[inline(always)]
     #[track_caller]
+    pub(crate) fn take_soon(&self) -> Result<Tried, Ended> {
+        self.0.request_adaptive(|last| Take { last, woken: false }, None)
+    }
+
+    /// Takes the lock, waiting for it until `deadline`.
+    #[track_caller]
     pub(crate) fn take(&self, deadline: Option<Instant>) -> Result<Held, Ended> {
-        match self.0.request_adaptive(|last| Take { last, woken: false }, None) {
-            Ok(Tried::Taken(held)) => Ok(held),
-            Ok(Tried::Busy) => self.take_later(0, deadline),
-            Err(ended) => Err(ended),
+        match self.take_soon()? {
+            Tried::Taken(held) => Ok(held),
+            Tried::Busy => self.take_later(0, deadline),
         }
     }
 
@@ -348,6 +389,14 @@ impl RawLock {
             Tried::Taken(held) => Ok(Some(held)),
             Tried::Busy => Ok(None),
         }
+    }
+
+    /// The rest of a lock without a deadline that [`take_soon`](Self::take_soon) could not get.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub(crate) fn take_busy(&self) -> Held {
+        self.take_later(0, None).unwrap_or_else(|ended| time::failed(ended))
     }
 
     /// The rest of [`take`](Self::take), and of a wait that was told to retry.
@@ -388,13 +437,21 @@ impl RawLock {
     }
 
     /// Gives the lock back. The data become poisoned if the caller unwinds by a panic now and `may_poison`.
-    #[inline(always)]
+    ///
+    /// One call, with all it needs in registers: inlined into each guard's drop it would keep the guard in memory, and every
+    /// store before the exchange delays that.
+    #[inline(never)]
     pub(crate) fn give(&self, grant: Grant, may_poison: bool) {
-        self.0.release(Give {
-            grant,
-            may_poison,
-            suspends: false,
-        });
+        let poison = may_poison && proto_core::panicking();
+        if self.0.release_asking(Give { grant, poison }) == Some(true) {
+            self.pass_on();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&self) {
+        self.0.release(PassOn);
     }
 
     pub(crate) fn is_poisoned(&self) -> bool {
@@ -420,18 +477,15 @@ impl RawLock {
 #[derive(Debug)]
 pub(crate) struct Parting<'a> {
     lock: &'a RawLock,
-    give: Option<Give>,
+    give: Option<GiveAndGo>,
 }
 
 impl<'a> Parting<'a> {
     pub(crate) fn new(lock: &'a RawLock, grant: Grant, may_poison: bool) -> Self {
+        let poison = may_poison && proto_core::panicking();
         Parting {
             lock,
-            give: Some(Give {
-                grant,
-                may_poison,
-                suspends: true,
-            }),
+            give: Some(GiveAndGo { grant, poison }),
         }
     }
 
@@ -446,11 +500,8 @@ impl<'a> Parting<'a> {
 impl Drop for Parting<'_> {
     fn drop(&mut self) {
         // The request never reached its handler: its timeline is cancelled, or the environment broken.
-        if let Some(give) = self.give.take() {
-            self.lock.0.release(Give {
-                suspends: false,
-                ..give
-            });
+        if let Some(GiveAndGo { grant, poison }) = self.give.take() {
+            self.lock.give(grant, poison);
         }
     }
 }

@@ -50,13 +50,15 @@ where
 {
     let mut own = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        proto_core::scope(|inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
-            Ok(value) => Some(value),
-            Err(payload) => {
-                own = Some(payload);
-                None
-            }
-        })
+        proto_core::scope(
+            |inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
+                Ok(value) => Some(value),
+                Err(payload) => {
+                    own = Some(payload);
+                    None
+                }
+            },
+        )
     }));
     match (own, outcome) {
         (Some(payload), _) => resume_unwind(payload),
