@@ -131,6 +131,15 @@ impl<T> fmt::Debug for Locked<T> {
     }
 }
 
+/// The other controllers, nearest first; equally near ones in ring order, so that not all ask the same one first. Controllers beyond
+/// the machine's cores count as doubles of those.
+pub(crate) fn nearest(topology: &Topology, places: &[CoreId], index: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (1..places.len()).map(|step| (index + step) % places.len()).collect();
+    let place = |index: usize| CoreId::new(u32::try_from(places[index].index() % topology.len()).unwrap_or(0));
+    order.sort_by_key(|&other| topology.distance(place(index), place(other)));
+    order
+}
+
 /// The cores of the runtime, as an assigner sees them from one of them.
 pub struct Cores<'a> {
     pub(crate) core: &'a Core,

@@ -102,10 +102,7 @@ impl Assigner for Locality {
     type Shared = ();
 
     fn core(&self, cores: &Cores<'_>) -> Queues {
-        let here = cores.place_of(cores.index());
-        let mut order: Vec<usize> = ring(cores).collect();
-        // Stable: equally near ones stay in ring order, so that not all cores ask the same one first.
-        order.sort_by_key(|&other| cores.topology().distance(here, cores.place_of(other)));
+        let order = cores.core.others().collect();
         Queues { order, ..Queues::default() }
     }
 

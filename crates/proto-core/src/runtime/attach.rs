@@ -101,6 +101,13 @@ pub(crate) fn unpark(block: &'static Block) {
     block.parker.unpark();
 }
 
+/// The calling OS thread has nothing of its own to do any more: it no longer counts as somebody who could make progress.
+pub(crate) fn count_no_more() {
+    if ATTACHED.try_with(|attached| attached.inside.replace(false)).unwrap_or(false) {
+        activity::end();
+    }
+}
+
 /// Runs `f`, which waits for a process, with the calling OS thread not counted as somebody who could make progress.
 pub(crate) fn standing_in_wait<R>(f: impl FnOnce() -> R) -> R {
     struct Back(bool);

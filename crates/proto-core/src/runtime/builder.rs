@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::stacks::{Arenas, Fibers, class_of};
 use super::watchdog::{self, Watchdog};
 use crate::assign::instance::Instance;
-use crate::assign::{Assigner, WorkStealing};
+use crate::assign::{self, Assigner, WorkStealing};
 use crate::hooks::{Hooks, Installed};
 use crate::kernel::sleep::Sleep;
 use crate::report::verdict;
@@ -198,7 +198,7 @@ impl Builder {
         let cpus: Vec<Option<usize>> =
             (0..count).map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()]))).collect();
         let instance = Arc::new((self.assigner)(count));
-        let cores = (0..count).map(|index| Core::new(index, places[index], Fibers::default())).collect();
+        let cores = (0..count).map(|index| Core::new(index, places[index], Fibers::default(), near(&topology, &places, index))).collect();
         let shared = Arc::new(Shared {
             name: self.name,
             cores,
@@ -234,6 +234,14 @@ impl Builder {
         start(&shared, &cpus)?;
         Ok(Runtime::new(shared, self.drop_deadline))
     }
+}
+
+/// More controllers than this ask each other in ring order, wherever they are: a table of all pairs would be too large.
+const MOST_WITH_NEIGHBOURS: usize = 1024;
+
+/// In which order the controller `index` asks the others for work; nothing stands for ring order.
+fn near(topology: &Topology, places: &[CoreId], index: usize) -> Box<[usize]> {
+    if places.len() <= MOST_WITH_NEIGHBOURS { assign::nearest(topology, places, index).into() } else { Box::default() }
 }
 
 /// Starts the controllers and the watchdog.

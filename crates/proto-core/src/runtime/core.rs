@@ -48,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) switches: AtomicU64,
     /// The earliest deadline of this core, in nanoseconds since the runtime's start; `u64::MAX`: none.
     pub(crate) next_deadline: AtomicU64,
+    /// The others, nearest first; empty: in ring order.
+    near: Box<[usize]>,
     owner: UnsafeCell<Owner>,
     shared: Cell<*const Shared>,
 }
@@ -93,7 +95,7 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
-    pub(crate) fn new(index: usize, place: CoreId, fibers: Fibers) -> Core {
+    pub(crate) fn new(index: usize, place: CoreId, fibers: Fibers, near: Box<[usize]>) -> Core {
         Core {
             ctx: Ctx::new(),
             index,
@@ -106,6 +108,7 @@ impl Core {
             crowded: AtomicBool::new(false),
             switches: AtomicU64::new(0),
             next_deadline: AtomicU64::new(u64::MAX),
+            near,
             owner: UnsafeCell::new(Owner {
                 local: VecDeque::new(),
                 orphans: VecDeque::new(),
@@ -138,6 +141,14 @@ impl Core {
         // SAFETY: set before the controller started; the controller's thread holds an `Arc` of it, and timelines of this core and
         // their wakers come here only while it runs (see `shared`).
         unsafe { &*self.shared.get() }
+    }
+
+    /// The numbers of the others, in the order in which this core asks them for work.
+    #[inline]
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
+        let count = self.shared().cores.len();
+        let ring = if self.near.is_empty() { 1..count } else { 0..0 };
+        self.near.iter().copied().chain(ring.map(move |step| (self.index + step) % count))
     }
 
     /// Runs `f` on what belongs to this core alone.

@@ -77,11 +77,11 @@ fn search(core: &'static Core) -> bool {
     let shared = core.shared();
     // SAFETY: the controller; the closure only looks.
     let (search, patience) = unsafe { core.owner(|owner| (shared.sleep.search(&owner.rest), owner.patience)) };
+    let began = Instant::now();
     if search == Search::Enough {
-        return false;
+        return wait_for_own(core, began, patience.max(SEARCH));
     }
     note_ages(core);
-    let began = Instant::now();
     task::ask_for_latent(core);
     loop {
         for _ in 0..LOOKS {
@@ -115,6 +115,25 @@ fn search(core: &'static Core) -> bool {
     }
 }
 
+/// Enough others search: this core only waits a little for what may be sent to it. A timeline that talks to one of another core is answered
+/// within a microsecond; to sleep at once would cost it a wake-up each time.
+fn wait_for_own(core: &'static Core, began: Instant, patience: Duration) -> bool {
+    let shared = core.shared();
+    while began.elapsed() < patience && !shared.is_stopping() {
+        for _ in 0..LOOKS {
+            if has_own(core) {
+                found(core);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        if shared.crowded_machine {
+            std::thread::yield_now();
+        }
+    }
+    false
+}
+
 fn keep(core: &'static Core, work: Work) -> bool {
     found(core);
     // SAFETY: the controller; the closure only writes.
@@ -144,8 +163,7 @@ fn take_aged(core: &'static Core) -> Option<Work> {
     // SAFETY: the controller; the closures only take and put back buffers.
     let (aged, instances) = unsafe { core.owner(|owner| (std::mem::take(&mut owner.aged), owner.instances.clone())) };
     let mut taken = None;
-    for step in 1..count {
-        let victim = (core.index + step) % count;
+    for victim in core.others() {
         let Some(&given) = aged.get(victim) else { continue };
         if let Some(work) = shared.cores[victim].newborn.steal_half(given, &core.newborn) {
             taken = Some(work);

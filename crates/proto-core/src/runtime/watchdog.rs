@@ -2,15 +2,17 @@
 //!
 //! Every millisecond while any core runs a VP and has other work ready: it sets the tick in that core's attention word [design rule 14]. It raises
 //! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms while others wait. When nothing
-//! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well.
+//! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well. It also does what controllers may not
+//! do themselves (`leave`).
 //!
 //! # The dangerous race
 //!
 //! The watchdog falls asleep while a core becomes busy. It announces that it sleeps, passes the heavy barrier, looks once more, and parks;
 //! a core sets its mark, passes the light barrier, and reads the announcement (`poke`): as in `kernel::sleep`.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proto_arch::park::Parker;
@@ -42,18 +44,51 @@ fn advance_coarse() {
     COARSE.store(u32::try_from(now).unwrap_or(u32::MAX), Ordering::Relaxed);
 }
 
+/// Does not unwind.
+pub(crate) type Chore = Box<dyn FnOnce() + Send>;
+
 /// What others see of the watchdog.
-#[derive(Debug)]
 pub(crate) struct Watchdog {
     asleep: AtomicBool,
     parker: Parker,
+    /// What controllers leave to an OS thread, because it runs user code that may wait. Rare. Each counts as somebody who could make
+    /// progress (`activity`).
+    chores: Mutex<Vec<Chore>>,
     /// VPs that held their core for long: how often that was seen.
     pub(crate) hogs: AtomicU64,
 }
 
+impl fmt::Debug for Watchdog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watchdog").field("asleep", &self.asleep).field("hogs", &self.hogs).finish_non_exhaustive()
+    }
+}
+
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        Watchdog { asleep: AtomicBool::new(false), parker: Parker::new(), hogs: AtomicU64::new(0) }
+        Watchdog {
+            asleep: AtomicBool::new(false),
+            parker: Parker::new(),
+            chores: Mutex::new(Vec::new()),
+            hogs: AtomicU64::new(0),
+        }
+    }
+
+    /// Has `chore` run by an OS thread.
+    #[cold]
+    pub(crate) fn leave(&self, chore: Chore) {
+        self.chores.lock().unwrap_or_else(PoisonError::into_inner).push(chore);
+        self.wake();
+    }
+
+    /// Does what was left. No thread of its own: it was left because memory is short.
+    fn see_to_chores(&self) {
+        let chores = std::mem::take(&mut *self.chores.lock().unwrap_or_else(PoisonError::into_inner));
+        if chores.is_empty() {
+            return;
+        }
+        chores.into_iter().for_each(|chore| chore());
+        super::attach::count_no_more();
     }
 
     /// Something may need watching.
@@ -92,6 +127,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = vec![Seen::default(); shared.cores.len()];
     while *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) > 0 {
         advance_coarse();
+        shared.watchdog.see_to_chores();
         let now = shared.nanoseconds(Instant::now());
         let mut pause = None;
         let mut next = u64::MAX;

@@ -116,13 +116,15 @@ where
         },
         body: UnsafeCell::new(Body { closure: ManuallyDrop::new(b) }),
     };
+    // Of the whole job, not of its head alone: whoever wins it reaches the closure by this pointer.
+    let whole = NonNull::from(&job).cast::<JobHead>();
     // SAFETY: this code runs on that core.
-    let listed = unsafe { core.latent.owner() }.push(NonNull::from(&job).cast::<JobHead>()).is_ok();
+    let listed = unsafe { core.latent.owner() }.push(whole).is_ok();
     if listed && ctx.attention() & attention::SLEEPER != 0 {
         super::published(core);
     }
     let first = catch_unwind(AssertUnwindSafe(a));
-    take_back(&job.head, block, listed, Location::caller());
+    take_back(whole, block, listed, Location::caller());
     // SAFETY: `take_back` returns when the job was run.
     let second = unsafe { job.outcome() };
     match (first, second) {
@@ -151,7 +153,7 @@ fn next_child(block: &Block, around: *const JobHead) -> u32 {
 
 /// Has the job run: by this timeline if nobody took it, else waits for who did.
 #[inline]
-fn take_back(job: &JobHead, block: &'static Block, listed: bool, place: &'static Location<'static>) {
+fn take_back(job: NonNull<JobHead>, block: &'static Block, listed: bool, place: &'static Location<'static>) {
     // Read again: with migration compiled in this may be another core than before.
     let ctx = ctx::get();
     if ctx.attention() & (attention::TICK | attention::STEAL) != 0 {
@@ -162,41 +164,47 @@ fn take_back(job: &JobHead, block: &'static Block, listed: bool, place: &'static
     if !listed {
         return run_inline(job, block);
     }
+    // SAFETY: it lies in the caller's frame.
+    let head = unsafe { job.as_ref() };
     // SAFETY: the ticket is the owner's cell, and this is the owner.
-    if unsafe { &*job.ticket.as_ptr() }.is_some() {
+    if unsafe { &*head.ticket.as_ptr() }.is_some() {
         return take_ticket_back(job, block, place);
     }
     let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
     // SAFETY: this code runs on that core.
     match unsafe { core.latent.owner() }.pop(0) {
         Popped::Mine(_) => run_inline(job, block),
-        Popped::Stolen(_) | Popped::Empty => await_job(ctx, job, block, place),
+        Popped::Stolen(_) | Popped::Empty => await_job(ctx, head, block, place),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn take_ticket_back(job: &JobHead, block: &'static Block, place: &'static Location<'static>) {
-    let ticket = job.ticket.take().expect("just seen");
+fn take_ticket_back(job: NonNull<JobHead>, block: &'static Block, place: &'static Location<'static>) {
+    // SAFETY: it lies in the caller's frame.
+    let head = unsafe { job.as_ref() };
+    let ticket = head.ticket.take().expect("just seen");
     if ticket.take() {
         run_inline(job, block);
     } else {
-        await_job(ctx::get(), job, block, place);
+        await_job(ctx::get(), head, block, place);
     }
 }
 
 /// Runs the job on this stack, as a child of its own.
 #[inline]
-fn run_inline(job: &JobHead, block: &'static Block) {
+fn run_inline(job: NonNull<JobHead>, block: &'static Block) {
     if room_left(block) < ROOM.min(block.stack_bytes() / 4) {
         return run_on_own_stack(job, block);
     }
-    block.set_inline_job(job);
+    // SAFETY: it lies in the caller's frame.
+    let head = unsafe { job.as_ref() };
+    block.set_inline_job(job.as_ptr());
     // SAFETY: the owner has won its own job, which has not run.
-    unsafe { (job.run)(job) };
-    block.set_inline_job(job.around);
-    if job.has_locals.get() {
-        local::end_inline(block, job);
+    unsafe { (head.run)(job.as_ptr()) };
+    block.set_inline_job(head.around);
+    if head.has_locals.get() {
+        local::end_inline(block, head);
     }
 }
 
@@ -210,13 +218,15 @@ fn room_left(block: &Block) -> usize {
 /// There is little stack left: the job gets a VP of its own, and this one waits.
 #[cold]
 #[inline(never)]
-fn run_on_own_stack(job: &JobHead, block: &'static Block) {
+fn run_on_own_stack(job: NonNull<JobHead>, block: &'static Block) {
     let ctx = ctx::get();
     let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
-    super::make_ordinary(core, job);
+    super::make_ordinary(core, job.as_ptr());
+    // SAFETY: it lies in the caller's frame.
+    let head = unsafe { job.as_ref() };
     // Give the ticket up: only the VP takes it.
-    drop(job.ticket.take());
-    await_job(ctx, job, block, Location::caller());
+    drop(head.ticket.take());
+    await_job(ctx, head, block, Location::caller());
 }
 
 /// Another timeline runs the job: waits for it. Binding.

@@ -234,6 +234,17 @@ pub(crate) fn published(core: &'static Core) {
     }
 }
 
+/// New work that others may take was left at `core` by somebody who runs on none: wakes that core, or, if it is busy, another one.
+pub(crate) fn published_from_outside(core: &Core) {
+    let shared = core.shared();
+    Asymmetric::light();
+    let asleep = shared.sleep.is_asleep_hint(core.index);
+    controller::wake(core);
+    if !asleep {
+        shared.sleep.wake_one(None, shared);
+    }
+}
+
 /// Asks every core that has latent tasks to publish some.
 pub(crate) fn ask_for_latent(core: &'static Core) {
     for other in &core.shared().cores {
@@ -246,9 +257,8 @@ pub(crate) fn ask_for_latent(core: &'static Core) {
 /// Takes a latent task that its owner has published.
 pub(crate) fn take_published(core: &'static Core) -> Option<Work> {
     let shared = core.shared();
-    let count = shared.cores.len();
-    (1..count).find_map(|step| {
-        let other = &shared.cores[(core.index + step) % count];
+    core.others().find_map(|other| {
+        let other = &shared.cores[other];
         if other.latent.looks_public() {
             if let Steal::Taken(job) = other.latent.steal() {
                 return Some(stolen(core, job.as_ptr()));
@@ -263,9 +273,8 @@ pub(crate) fn take_published(core: &'static Core) -> Option<Work> {
 /// Takes a latent task from an owner that has not reacted.
 pub(crate) fn take_hard(core: &'static Core) -> Option<Work> {
     let shared = core.shared();
-    let count = shared.cores.len();
-    (1..count).find_map(|step| {
-        let other = &shared.cores[(core.index + step) % count];
+    core.others().find_map(|other| {
+        let other = &shared.cores[other];
         if !other.latent.looks_stealable() {
             return None;
         }

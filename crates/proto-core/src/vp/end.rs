@@ -14,6 +14,7 @@ use super::block::{Block, flag};
 use super::{cancel, extra, local};
 use crate::ctx;
 use crate::hooks;
+use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 
 /// Lives the life of `block`, which runs here for the first time.
@@ -63,6 +64,8 @@ fn end(block: &'static Block) {
 }
 
 /// There was no stack for `block`. On the controller of `core`.
+///
+/// Dropping its closure tells its joiner, which is a request: not on the controller's stack. The watchdog has it done.
 pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: String) {
     // SAFETY: the controller has the unstarted VP in hand.
     let start = unsafe { block.take_start() };
@@ -72,21 +75,22 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
         process.note_failure(format!("{} did not get a stack: {error}", super::VpName::of(block)));
     }
     extra::clear(block);
-    // Dropping the closure tells its joiner, which is a request: not on the controller's stack. An OS thread does it.
     let start = SendStart(start);
-    let index = core.index;
     let process = process.map(|process| process.handle());
-    let job = std::thread::Builder::new().name("proto-no-stack".into()).spawn(move || {
+    let index = core.index;
+    let open = Somebody::new();
+    core.shared().watchdog.leave(Box::new(move || {
         let start = start;
-        drop(start.0);
+        // User's code: values of the closure are dropped, and whoever joins is told.
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(start.0)));
         if let Some(process) = process {
+            if let Err(payload) = dropped {
+                process.note_panic(payload);
+            }
             process.count_end_outside(index, daemon);
         }
-    });
-    if let Err(error) = job {
-        eprintln!("proto-runtime: out of stacks and of OS threads: {error}");
-        std::process::abort();
-    }
+        drop(open);
+    }));
 }
 
 /// A start that goes to another thread: starts are made of closures that may be sent.

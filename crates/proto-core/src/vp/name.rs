@@ -40,7 +40,10 @@ impl VpName {
     pub(crate) fn write_in_signal(block: &Block, out: &mut impl fmt::Write) {
         // The line is cut if it is too long; nothing can be done about it here.
         let _ = extra::write_name(block, out);
-        let _ = write!(out, "vp ");
+        let _ = match block.process_id() {
+            Some(process) => write!(out, "vp {process}:"),
+            None => write!(out, "thread "),
+        };
         let inline = usize::from(block.depth.get()).min(INLINE_PATH);
         for (index, step) in block.path[..inline].iter().enumerate() {
             let dot = if index == 0 { "" } else { "." };

@@ -451,9 +451,13 @@ impl Target {
                 crate::task::published(core);
             }
             (Some(home), Some(core)) => controller::make_ready(&core.ctx, home, block),
-            (home, None) => {
-                let home = home.unwrap_or_else(|| self.shared.core_for_outsider());
-                controller::deliver(home, block);
+            (Some(home), None) => controller::deliver(home, block),
+            (None, None) => {
+                let core = self.shared.core_for_outsider();
+                // May move, so it is taken in.
+                let _ = core.newborn.push(Work::new(block));
+                controller::set_crowded(core, true);
+                crate::task::published_from_outside(core);
             }
         }
     }
