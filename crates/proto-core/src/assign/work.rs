@@ -45,7 +45,7 @@ impl Work {
     /// Whether it has started: then it may run on its home core only.
     #[inline]
     pub fn is_started(&self) -> bool {
-        self.0.is_started() && !self.0.has(flag::MIGRATABLE)
+        self.0.is_started() && !self.0.may_migrate()
     }
 
     /// Whether other cores may take it: it has not started, or may migrate, and nobody asked for its place.

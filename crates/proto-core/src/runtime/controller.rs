@@ -235,7 +235,7 @@ fn run_work(core: &'static Core, work: Work) {
     let block = work.into_block();
     if block.is_started() {
         if !block.home().is_some_and(|home| std::ptr::eq(home, core)) {
-            if !block.has(flag::MIGRATABLE) {
+            if !block.may_migrate() {
                 return send_home(core, block);
             }
             block.set_home(core);

@@ -74,7 +74,7 @@ pub(crate) mod mode {
 }
 
 /// How many path steps a name holds without an allocation.
-pub(crate) const INLINE_PATH: usize = 5;
+pub(crate) const INLINE_PATH: usize = 4;
 /// Words of a closure that fit into a block.
 const INLINE_WORDS: usize = 9;
 
@@ -180,6 +180,9 @@ pub(crate) struct Block {
     pub(crate) cancel_for: AtomicU64,
     /// (parent, n-th child): the last steps of the path; all of it unless the name is long (see `extra`).
     pub(crate) path: [AtomicU32; INLINE_PATH],
+    /// The number of its process, for names: whoever reads one may come when the process is gone. (Its lower half: nobody tells four
+    /// thousand million processes apart.)
+    process_number: AtomicU32,
     pub(crate) children: Cell<u32>,
     /// Where, and in which construct, the timeline last waited.
     place: AtomicPtr<Location<'static>>,
@@ -233,6 +236,7 @@ impl Block {
             birth: AtomicU64::new(0),
             cancel_for: AtomicU64::new(0),
             path: [const { AtomicU32::new(0) }; INLINE_PATH],
+            process_number: AtomicU32::new(0),
             children: Cell::new(0),
             place: AtomicPtr::new(ptr::null_mut()),
             info: AtomicPtr::new(ptr::null_mut()),
@@ -300,6 +304,12 @@ impl Block {
         !self.fiber.get().is_null()
     }
 
+    /// Whether the started VP may go to another core. Not while its wait has an entry among its core's timers, which only that core removes.
+    /// For whoever has the ready VP in hand.
+    pub(crate) fn may_migrate(&self) -> bool {
+        self.has(flag::MIGRATABLE) && self.mode.get() & mode::TIMED == 0
+    }
+
     /// The core this timeline lives on; `None` for OS threads and for VPs that nobody has placed yet.
     #[inline(always)]
     pub(crate) fn home(&self) -> Option<&'static Core> {
@@ -330,17 +340,22 @@ impl Block {
         unsafe { process.as_ref() }
     }
 
-    /// The number of its process, for names. Reads a word of the process only while the timeline lives.
+    /// The number of its process, for names, while it lives.
     pub(crate) fn process_id(&self) -> Option<u64> {
         if self.has(flag::THREAD) || self.birth() % 2 == 0 {
             return None;
         }
-        self.process().map(ProcessInner::id)
+        // ORDERING: as in `process`.
+        Some(u64::from(self.process_number.load(Ordering::Relaxed)))
     }
 
-    pub(crate) fn set_process(&self, process: *const ProcessInner) {
+    pub(crate) fn set_process(&self, process: Option<&ProcessInner>) {
         // ORDERING: as in `process`.
-        self.process.store(process.cast_mut(), Ordering::Relaxed);
+        self.process.store(process.map_or(ptr::null_mut(), |process| ptr::from_ref(process).cast_mut()), Ordering::Relaxed);
+        if let Some(process) = process {
+            // The lower half: see the field.
+            self.process_number.store(process.id() as u32, Ordering::Relaxed);
+        }
     }
 
     #[inline(always)]

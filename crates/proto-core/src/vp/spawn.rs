@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use proto_arch::fiber::Backend;
 use proto_arch::topology::CoreId;
 use smallvec::SmallVec;
 
@@ -311,12 +312,16 @@ impl VpBuilder {
         block.instance.set(process.instance());
         block.priority.set(self.priority);
         block.stack_class.set(class);
-        block.set_process(process);
+        block.set_process(Some(process));
         block.set_around(Around::scope(scope));
         if let Some(home) = home {
             block.set_home(home);
         }
-        let flags = self.flags | if home.is_some() { flag::PLACED } else { 0 };
+        let mut flags = self.flags | if home.is_some() { flag::PLACED } else { 0 };
+        if shared.backend == Backend::Thread {
+            // Its OS thread is a core's for good.
+            flags &= !flag::MIGRATABLE;
+        }
         // ORDERING: Relaxed: handed over with the work.
         block.flags.store(flags, Ordering::Relaxed);
         name(block, target.parent, self.name);
@@ -376,7 +381,7 @@ pub(crate) fn prepare_thread(block: &'static Block) {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     block.flags.store(flag::THREAD, Ordering::Relaxed);
     block.reset();
-    block.set_process(std::ptr::null());
+    block.set_process(None);
     block.set_around(Around::nothing());
     block.depth.set(1);
     block.path[0].store(NUMBER.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
@@ -492,7 +497,7 @@ pub(crate) fn adopt(
     block.instance.set(owner.instance.get());
     block.priority.set(owner.priority.get());
     block.stack_class.set(owner.stack_class.get());
-    block.set_process(process);
+    block.set_process(Some(process));
     block.set_around(Around::nothing());
     block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
     let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();

@@ -1,0 +1,111 @@
+//! VPs that may move after they have started: they do, and survive it.
+#![cfg(feature = "migrate")]
+
+mod common;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use common::lang::{Gate, Lock};
+use common::{build, sized, watched};
+use proto_core::{
+    Assigner, Cores, Ended, JoinHandle, Locked, Runtime, VpBuilder, VpRef, Why, Work, join, yield_now,
+};
+
+/// One queue for all cores: whoever is free takes the next.
+struct Heap;
+
+impl Assigner for Heap {
+    type Core = ();
+    type Shared = VecDeque<Work>;
+
+    fn core(&self, _: &Cores<'_>) {}
+
+    fn shared(&self) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn ready(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>, work: Work, _: Why) {
+        shared.with(|heap| heap.push_back(work));
+    }
+
+    fn assign(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>) -> Option<Work> {
+        shared.with(VecDeque::pop_front)
+    }
+
+    fn idle(&self, core: &mut (), shared: &Locked<VecDeque<Work>>, cores: &Cores<'_>) -> Option<Work> {
+        self.assign(core, shared, cores)
+    }
+}
+
+fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    // SAFETY: the closures of this file hold nothing of a thread across a construct.
+    unsafe { VpBuilder::new().migratable() }.spawn(f).unwrap()
+}
+
+#[inline(never)]
+fn here() -> u32 {
+    VpRef::current().home().unwrap().index() as u32
+}
+
+#[test]
+fn a_migratable_vp_moves_and_goes_on() {
+    watched("moves", || {
+        for threads in [false, true] {
+            let runtime = build(Runtime::builder().controllers(2).assigner(Heap).thread_per_vp(threads));
+            let seen = runtime
+                .run(|| {
+                    let vps: Vec<_> = (0..8)
+                        .map(|n| {
+                            spawn(move || {
+                                let mut seen = BTreeSet::new();
+                                let mut sum = 0;
+                                let began = Instant::now();
+                                // Until it has moved; on one processor that may take a while.
+                                while seen.len() < 2 && began.elapsed() < Duration::from_secs(1) {
+                                    yield_now();
+                                    seen.insert(here());
+                                    sum += n;
+                                }
+                                std::hint::black_box(sum);
+                                seen.len()
+                            })
+                        })
+                        .collect();
+                    vps.into_iter().map(|vp| vp.join().unwrap()).max().unwrap()
+                })
+                .unwrap();
+            assert_eq!(seen, if threads { 1 } else { 2 }, "cores that one VP has seen");
+        }
+    });
+}
+
+/// Deadlines, locks and forks of VPs that move all the time.
+#[test]
+fn a_vp_that_moves_keeps_its_deadlines() {
+    watched("moves and waits", || {
+        let runtime = build(Runtime::builder().controllers(3).assigner(Heap));
+        runtime
+            .run(|| {
+                static LOCK: Lock = Lock::new();
+                let vps: Vec<_> = (0..sized(30, 3))
+                    .map(|n| {
+                        spawn(move || {
+                            for round in 0..sized(50, 3) {
+                                let gate = Gate::new();
+                                let time = Duration::from_micros((n * 7 + round * 3) as u64 % 200);
+                                assert_eq!(gate.pass_until(Instant::now() + time), Err(Ended::Deadline));
+                                // A deadline that is answered long before.
+                                let far = Instant::now() + Duration::from_secs(3600);
+                                join(|| gate.open(), || gate.pass_until(far).unwrap());
+                                let _held = LOCK.lock();
+                                yield_now();
+                            }
+                        })
+                    })
+                    .collect();
+                vps.into_iter().for_each(|vp| vp.join().unwrap());
+            })
+            .unwrap();
+    });
+}
