@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::lang::{Gate, Lock, Mailbox, sleep};
 use common::{build, runtime, sized, watched};
 use proto_core::{
-    Caller, Cancelled, EnvCell, Ended, Hidden, JoinError, Kind, ProcessError, RequestHandler, Runtime, Select,
+    Caller, Cancelled, Ended, EnvCell, Hidden, JoinError, Kind, ProcessError, RequestHandler, Runtime, Select,
     Suspended, VpBuilder, Waiters, blocking, join, panicking, scope, unwinding, yield_now,
 };
 
@@ -105,7 +105,11 @@ fn in_a_queue_while_it_holds_another_lock_which_its_guard_releases() {
                 drop(mine);
                 drop(wanted.lock());
                 assert_eq!(drops.all.load(Ordering::Relaxed), 1);
-                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0, "a cancel was taken for a panic");
+                assert_eq!(
+                    drops.panicking.load(Ordering::Relaxed),
+                    0,
+                    "a cancel was taken for a panic"
+                );
             })
             .unwrap();
     });
@@ -133,7 +137,11 @@ fn with_its_token_at_large_whose_value_comes_back() {
                         ended.unwind_if_cancelled();
                     },
                 );
-                assert_eq!(token.take().unwrap().resume(7), Err(7), "the wait was over, so the value comes back");
+                assert_eq!(
+                    token.take().unwrap().resume(7),
+                    Err(7),
+                    "the wait was over, so the value comes back"
+                );
             })
             .unwrap();
     });
@@ -144,7 +152,10 @@ fn in_a_select_in_a_sleep_and_at_a_join() {
     everywhere("select, sleep, join", |runtime| {
         runtime
             .run(|| {
-                let (a, b) = (Arc::new(EnvCell::new(Desk::default())), Arc::new(EnvCell::new(Desk::default())));
+                let (a, b) = (
+                    Arc::new(EnvCell::new(Desk::default())),
+                    Arc::new(EnvCell::new(Desk::default())),
+                );
                 let (a2, b2) = (a.clone(), b.clone());
                 let kept = std::cell::RefCell::new(Vec::new());
                 cancelled_when(
@@ -153,7 +164,10 @@ fn in_a_select_in_a_sleep_and_at_a_join() {
                         !kept.borrow().is_empty()
                     },
                     move || {
-                        let ended = Select::new().on(&*a2, || Wait, |n| n).on(&*b2, || Wait, |n| n).wait(None);
+                        let ended = Select::new()
+                            .on(&*a2, || Wait, |n| n)
+                            .on(&*b2, || Wait, |n| n)
+                            .wait(None);
                         ended.unwrap_err().unwind_if_cancelled();
                     },
                 );
@@ -355,7 +369,10 @@ fn in_blocking_it_comes_after_the_call() {
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
             })
             .unwrap();
-        assert!(came_back.load(Ordering::Relaxed), "what the closure borrows was given up under it");
+        assert!(
+            came_back.load(Ordering::Relaxed),
+            "what the closure borrows was given up under it"
+        );
     });
 }
 
@@ -375,7 +392,11 @@ fn before_it_has_started_its_closure_is_dropped_unrun() {
                     .unwrap();
                 vp.cancel().unwrap();
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
-                assert_eq!(drops.all.load(Ordering::Relaxed), 1, "what the closure held is dropped once");
+                assert_eq!(
+                    drops.all.load(Ordering::Relaxed),
+                    1,
+                    "what the closure held is dropped once"
+                );
                 assert_eq!(drops.panicking.load(Ordering::Relaxed), 0);
             })
             .unwrap();
@@ -443,7 +464,10 @@ fn while_it_unwinds_by_a_panic_it_is_not_delivered() {
                     yield_now();
                 }
                 assert_eq!(gate.waiting(), 1, "a cancel ended a wait of a VP that unwinds");
-                assert!(!panicking() && !unwinding(), "another VP's panic was taken for this one's");
+                assert!(
+                    !panicking() && !unwinding(),
+                    "another VP's panic was taken for this one's"
+                );
                 gate.open();
                 match vp.join() {
                     Err(JoinError::Panic(payload)) => assert_eq!(payload.downcast_ref(), Some(&"the panic")),

@@ -68,7 +68,7 @@ fn latent_task_that_wants_the_joiners_lock_waits_as_a_vp() {
     });
 }
 
-/// A tree of joins in which each leaf takes the one lock, and each inner node holds another lock over its join.
+/// A tree of joins in which each leaf takes the one lock, and each inner node holds its level's lock over its join.
 fn tree(depth: usize, one: &Lock, levels: &[Lock], leaves: &AtomicUsize) {
     if depth == 0 {
         let _held = one.lock();
@@ -76,11 +76,12 @@ fn tree(depth: usize, one: &Lock, levels: &[Lock], leaves: &AtomicUsize) {
         leaves.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    // Locks are taken in the order of the levels, so the program itself has no deadlock.
-    let shared = depth % 2 == 0;
-    let held = shared.then(|| Lock::lock(&levels[depth]));
-    drop(held);
-    join(|| tree(depth - 1, one, levels, leaves), || tree(depth - 1, one, levels, leaves));
+    // Locks are taken from the root down, so the program itself has no deadlock.
+    let _held = levels[depth].lock();
+    join(
+        || tree(depth - 1, one, levels, leaves),
+        || tree(depth - 1, one, levels, leaves),
+    );
 }
 
 #[test]
@@ -91,7 +92,9 @@ fn a_tree_of_joins_whose_leaves_share_a_lock_finishes() {
             let one = Lock::new();
             let levels: Vec<Lock> = (0..=depth).map(|_| Lock::new()).collect();
             let leaves = AtomicUsize::new(0);
-            runtime(controllers).run(|| tree(depth, &one, &levels, &leaves)).unwrap();
+            runtime(controllers)
+                .run(|| tree(depth, &one, &levels, &leaves))
+                .unwrap();
             assert_eq!(leaves.into_inner(), 1 << depth);
         }
     });

@@ -8,7 +8,10 @@ use std::time::{Duration, Instant};
 
 use common::lang::Gate;
 use common::{Dice, runtime, sized, watched};
-use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, RequestHandler, Runtime, Select, Suspended, VpBuilder, Waiters, scope, yield_now};
+use proto_core::{
+    Caller, Ended, EnvCell, Hidden, Kind, RequestHandler, Runtime, Select, Suspended, VpBuilder, Waiters, scope,
+    yield_now,
+};
 
 /// A value that is counted as long as it lives.
 struct Coin {
@@ -19,7 +22,10 @@ struct Coin {
 impl Coin {
     fn new(alive: &Arc<AtomicUsize>, number: usize) -> Coin {
         alive.fetch_add(1, Ordering::Relaxed);
-        Coin { alive: alive.clone(), number }
+        Coin {
+            alive: alive.clone(),
+            number,
+        }
     }
 }
 
@@ -38,7 +44,11 @@ struct Desk {
 
 impl Desk {
     const fn new() -> Desk {
-        Desk { coins: Vec::new(), waiting: Waiters::new(), tokens: Vec::new() }
+        Desk {
+            coins: Vec::new(),
+            waiting: Waiters::new(),
+            tokens: Vec::new(),
+        }
     }
 }
 
@@ -98,12 +108,16 @@ fn wait(how: How, a: &EnvCell<Desk>, b: &EnvCell<Desk>, deadline: Option<Instant
     match how {
         How::Queue => a.request_until(Queue, deadline),
         How::Token => a.request_until(Token, deadline),
-        How::SelectQueues => {
-            Select::new().on(a, || Queue, |c| c).on(b, || Queue, |c| c).wait(deadline).map(|(_, coin)| coin)
-        }
-        How::SelectMixed => {
-            Select::new().on(a, || Token, |c| c).on(b, || Queue, |c| c).wait(deadline).map(|(_, coin)| coin)
-        }
+        How::SelectQueues => Select::new()
+            .on(a, || Queue, |c| c)
+            .on(b, || Queue, |c| c)
+            .wait(deadline)
+            .map(|(_, coin)| coin),
+        How::SelectMixed => Select::new()
+            .on(a, || Token, |c| c)
+            .on(b, || Queue, |c| c)
+            .wait(deadline)
+            .map(|(_, coin)| coin),
     }
 }
 
@@ -206,7 +220,11 @@ fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Ta
         .unwrap();
     for desk in [a, b] {
         let desk = desk.into_inner().expect("no handler panicked");
-        tally.back.lock().unwrap().extend(desk.coins.iter().map(|coin| coin.number));
+        tally
+            .back
+            .lock()
+            .unwrap()
+            .extend(desk.coins.iter().map(|coin| coin.number));
         assert!(desk.tokens.is_empty(), "a token was left behind");
     }
 }
@@ -295,7 +313,10 @@ fn os_threads_race_the_same_way() {
                     left += gave;
                 });
                 left += 2;
-                left -= [a, b].into_iter().map(|desk| desk.into_inner().unwrap().coins.len()).sum::<usize>();
+                left -= [a, b]
+                    .into_iter()
+                    .map(|desk| desk.into_inner().unwrap().coins.len())
+                    .sum::<usize>();
             }
             assert_eq!(got, left, "{how:?}: what was given is what came");
             assert_eq!(alive.load(Ordering::Relaxed), 0, "{how:?}");
@@ -319,7 +340,11 @@ fn a_dropped_token_says_so_and_names_the_request() {
                             }
                             yield_now();
                         };
-                        if on_thread { std::thread::spawn(|| drop(token)).join().unwrap() } else { drop(token) }
+                        if on_thread {
+                            std::thread::spawn(|| drop(token)).join().unwrap()
+                        } else {
+                            drop(token)
+                        }
                         match waiter.join().unwrap() {
                             Err(Ended::Abandoned(name)) => assert!(name.ends_with("Token"), "{name}"),
                             other => panic!("{other:?}"),
@@ -339,7 +364,10 @@ fn a_leaked_token_is_still_listed_with_its_construct_and_place() {
         let of_vp = desk.clone();
         let process = runtime
             .start(move || {
-                let vp = VpBuilder::new().name("leaked").spawn(move || drop(of_vp.request(Token))).unwrap();
+                let vp = VpBuilder::new()
+                    .name("leaked")
+                    .spawn(move || drop(of_vp.request(Token)))
+                    .unwrap();
                 drop(vp.join());
             })
             .unwrap();
@@ -352,7 +380,11 @@ fn a_leaked_token_is_still_listed_with_its_construct_and_place() {
         }
         // The VP may just be on its way to its controller: then the next listing has it.
         let wait = loop {
-            if let Some(wait) = runtime.waits().into_iter().find(|wait| wait.vp.user() == Some("leaked")) {
+            if let Some(wait) = runtime
+                .waits()
+                .into_iter()
+                .find(|wait| wait.vp.user() == Some("leaked"))
+            {
                 break wait;
             }
         };
@@ -415,14 +447,23 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                 let (a, b) = (EnvCell::new(Desk::new()), EnvCell::new(Desk::new()));
                 a.release(Put(Coin::new(&alive, 1)));
                 b.release(Put(Coin::new(&alive, 2)));
-                let (index, number) =
-                    Select::new().on(&a, || Queue, |c| c.number).on(&b, || Queue, |c| c.number).wait(None).unwrap();
+                let (index, number) = Select::new()
+                    .on(&a, || Queue, |c| c.number)
+                    .on(&b, || Queue, |c| c.number)
+                    .wait(None)
+                    .unwrap();
                 assert_eq!((index, number), (0, 1), "branches are tried in their order");
-                let both = Select::new().on(&a, || Queue, |c| c.number).on(&b, || Queue, |c| c.number).wait(None);
+                let both = Select::new()
+                    .on(&a, || Queue, |c| c.number)
+                    .on(&b, || Queue, |c| c.number)
+                    .wait(None);
                 assert_eq!(both, Ok((1, 2)));
                 let began = Instant::now();
                 let until = began + Duration::from_millis(5);
-                let late = Select::new().on(&a, || Queue, |c| c.number).on(&a, || Token, |c| c.number).wait(Some(until));
+                let late = Select::new()
+                    .on(&a, || Queue, |c| c.number)
+                    .on(&a, || Token, |c| c.number)
+                    .wait(Some(until));
                 assert_eq!(late, Err(Ended::Deadline));
                 assert!(Instant::now() >= until, "a deadline came too early");
                 // The token is of a wait that is over.
@@ -431,7 +472,10 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                 // Several branches in the same queue: one coin, one of them gets it.
                 scope(|s| {
                     let one = s.spawn(|| {
-                        Select::new().on(&a, || Queue, |c| c.number).on(&a, || Queue, |c| c.number + 10).wait(None)
+                        Select::new()
+                            .on(&a, || Queue, |c| c.number)
+                            .on(&a, || Queue, |c| c.number + 10)
+                            .wait(None)
                     });
                     let gate = Gate::new();
                     gate.open();
@@ -440,7 +484,10 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                     assert_eq!(one.join().unwrap(), Ok((0, 4)));
                 });
                 let empty: Select<'_, ()> = Select::new();
-                assert_eq!(empty.wait(Some(Instant::now() + Duration::from_millis(1))), Err(Ended::Deadline));
+                assert_eq!(
+                    empty.wait(Some(Instant::now() + Duration::from_millis(1))),
+                    Err(Ended::Deadline)
+                );
                 assert_eq!(alive.load(Ordering::Relaxed), 0);
             })
             .unwrap();
