@@ -113,6 +113,13 @@ fn on_panic(info: &PanicHookInfo<'_>, users: &(dyn Fn(&PanicHookInfo<'_>) + Send
     users(info);
 }
 
+/// The text of the handler's panic that is to be shown.
+#[cold]
+pub(crate) fn deferred_text() -> Arc<str> {
+    let text = DEFERRED.try_with(|deferred| deferred.borrow().as_deref().map(Arc::from)).ok().flatten();
+    text.unwrap_or_else(|| Arc::from("a handler panicked"))
+}
+
 /// Shows a handler's panic to the user's hook, after the unlock.
 #[cold]
 pub(crate) fn replay_deferred(message: &Arc<str>) {

@@ -447,14 +447,25 @@ impl<E> EnvCell<E> {
         }
         let mut place_of_hidden = MaybeUninit::uninit();
         let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let caller = Caller::new(block, reply, place);
+        let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
+            let unwinding = Unwinding { cell: self, ctx, version, hidden: &raw mut *hidden, requester: block };
             // SAFETY: the spinlock is held and the environment is not broken.
             let value = unsafe { &mut *self.value.get() };
-            value.handle(request, Caller::new(block, reply, place), hidden);
-        }));
+            value.handle(request, caller, hidden);
+            std::mem::forget(unwinding);
+            Ok(())
+        } else {
+            catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: the spinlock is held and the environment is not broken.
+                let value = unsafe { &mut *self.value.get() };
+                value.handle(request, caller, hidden);
+            }))
+        };
         ctx.in_handler.set(None);
         if let Err(payload) = outcome {
-            let broken = self.break_down(ctx, version, hidden, block, payload);
+            let message = Arc::from(payload_text(&*payload));
+            let broken = self.break_down(ctx, version, hidden, block, message);
             let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
             match hidden.status {
                 // It panicked after it had made its caller wait: who ends that wait makes the caller ready, so it has to stand.
@@ -528,9 +539,8 @@ impl<E> EnvCell<E> {
         version: Version,
         hidden: &mut Hidden<'_>,
         requester: &'static Block,
-        payload: Box<dyn std::any::Any + Send>,
+        message: Arc<str>,
     ) -> Ended {
-        let message: Arc<str> = Arc::from(payload_text(&*payload));
         self.head.broken.set(true);
         // SAFETY: the lock is held; no other reference to the cold part is alive.
         unsafe { self.head.cold() }.message = Some(Arc::clone(&message));
@@ -546,6 +556,42 @@ impl<E> EnvCell<E> {
         drop_user_value(ManuallyDrop::into_inner(value));
         crate::panics::replay_deferred(&message);
         Ended::Broken(message)
+    }
+}
+
+/// In a pass whose handler [unwinds](RequestHandler::UNWINDS): what happens if it does.
+struct Unwinding<'a, 'h, E> {
+    cell: &'a EnvCell<E>,
+    ctx: &'static Ctx,
+    version: Version,
+    hidden: *mut Hidden<'h>,
+    requester: &'static Block,
+}
+
+impl<E> Drop for Unwinding<'_, '_, E> {
+    /// Inlined, and hands its fields on by value: so they need no place in memory unless it comes to this.
+    #[inline(always)]
+    fn drop(&mut self) {
+        unwound(self.cell, self.ctx, self.version, self.hidden, self.requester);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unwound<E>(
+    cell: &EnvCell<E>,
+    ctx: &'static Ctx,
+    version: Version,
+    hidden: *mut Hidden<'_>,
+    requester: &'static Block,
+) {
+    ctx.in_handler.set(None);
+    // SAFETY: the pass's own, and the handler that had borrowed it is gone.
+    let hidden = unsafe { &mut *hidden };
+    cell.break_down(ctx, version, hidden, requester, crate::panics::deferred_text());
+    if hidden.status == Status::Queued {
+        eprintln!("proto-runtime: a handler that unwinds panicked after it had queued its caller");
+        std::process::abort();
     }
 }
 

@@ -83,6 +83,13 @@ pub trait RequestHandler<R>: Sized {
     /// Whether a cancel may end the wait, or the request is a release. Abandonable unless said otherwise.
     const KIND: Kind = Kind::Abandonable;
 
+    /// Whether a panic of this handler unwinds the requester's stack. `false`: it is caught, and the request yields
+    /// [`Ended::Broken`](crate::Ended::Broken). Either way the environment is broken and everybody else is told so.
+    ///
+    /// For handlers that have nothing that can panic: to catch costs a good nanosecond a request. Such a handler may not panic after it has queued
+    /// its caller: that ends the program.
+    const UNWINDS: bool = false;
+
     /// Serves `request`. Runs alone in the environment; see the trait's documentation for its duties.
     fn handle(&mut self, request: R, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>);
 }
