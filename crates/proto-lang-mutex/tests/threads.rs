@@ -88,7 +88,7 @@ fn threads_of_a_scope_borrow_and_start_others() {
             }
             thread::Builder::new()
                 .name("scoped".to_owned())
-                .spawn_scoped(s, || thread::yield_now())
+                .spawn_scoped(s, thread::yield_now)
                 .unwrap();
         });
         assert_eq!(count.load(Ordering::Relaxed), 800);
@@ -118,7 +118,7 @@ fn a_scope_panics_if_a_thread_did_that_nobody_joined() {
                 panic!("the closure's")
             })
         }));
-        assert_eq!(text(&*own.map(|()| ()).unwrap_err()), "the closure's");
+        assert_eq!(text(&*own.unwrap_err()), "the closure's");
     });
 }
 

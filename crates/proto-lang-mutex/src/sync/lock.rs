@@ -8,27 +8,32 @@
 //! whoever runs may take it. At most one waiter at a time is woken to *retry*.
 //!
 //! ```text
-//!   Take ── free ──▶ taken                       Give ── nobody waits ──▶ free
-//!     │ holder runs elsewhere: look again         │ somebody is owed the lock ──▶ taken, by that one
-//!     ▼ no patience left                          │ else ──▶ free, and if nobody is on the way: wake one to retry
-//!   Wait ── free ──▶ taken                        ▼
+//!   Take ── free ──▶ taken                    Give ── nobody waits ──▶ free
+//!     │ holder runs elsewhere: look again       ├── somebody is owed the lock ──▶ HandOver ──▶ taken, by that one
+//!     ▼ no patience left                        └── else ──▶ free; WakeOne: if nobody is on the way, one is to retry
+//!   Wait ── free ──▶ taken
 //!     └─▶ queued ── Retry ──▶ Take …, Wait: after `RETRIES` of these it stands in the queue `owed`
 //! ```
 //!
+//! A wait for a condition variable gives lock and core up at once (`GiveAndGo`): there the lock is handed to the first waiter
+//! if that lives on the same core, for it is next to run.
+//!
 //! # Fairness
 //!
-//! Whoever is first in `waiting` is handed the lock outright after `PASSES` releases that passed it over; whoever retried in vain
-//! `RETRIES` times stands in `owed`, which is served at each release, in order, before all others. So a waiter with *k* others
-//! before it in `waiting` and *m* in `owed` has the lock, or stands in `owed`, after (*k* + 1) · `PASSES` releases at most for each of
-//! its `RETRIES` + 1 stays; and then after at most *m'* + 1 more, *m'* being those that came to `owed` before it. Waking prefers, among the
-//! first `LOOK` of the queue, a waiter of the releasing core: no word to another core is needed, it finds the data in its cache.
+//! Whoever is first in `waiting` is handed the lock outright after `PASSES` releases that passed it over; whoever retried in
+//! vain `RETRIES` times stands in `owed`, which is served at each release, in order, before all others. So a waiter with *k*
+//! others before it leaves `waiting` after at most (*k* + 1) · `PASSES` releases; it comes back at most `RETRIES` times, then
+//! stands in `owed`, and has the lock after as many more releases as others stand there before it. Nobody starves. Waking
+//! prefers, among the first `LOOK` of the queue, a waiter of the releasing core: no word to another core is needed, it finds the
+//! data in its cache.
 //!
 //! # The dangerous race
 //!
-//! A waiter that is woken to retry may be cancelled before it comes back. *Invariant: where the lock is free and somebody waits,
-//! `on_the_way` says that a woken one will still send `Wait` or `Withdraw`.* Each keeps it: `Give` and `Withdraw` wake one or
-//! find nobody; `Take` and `Wait` take the lock, or find it held, so that a `Give` is to come. A wrapper whose retry ends without the lock sends
-//! `Withdraw`, which is a release: no cancel stops it. One `Withdraw` too many costs a wake-up, no more.
+//! A waiter that is woken to retry may be cancelled before it comes back. *Invariant: where the lock is free and somebody
+//! waits, `on_the_way` says that a woken one will still send `Take`, `Wait` or `Withdraw`, or a giver is about to send
+//! `WakeOne`.* Each keeps it: `WakeOne` and `Withdraw` wake one or find nobody; `Take` and `Wait` take the lock, or find it held,
+//! so that a `Give` is to come. A wrapper whose retry ends without the lock sends `Withdraw`, which is a release: no cancel stops
+//! it. One `Withdraw` too many costs a wake-up, no more.
 //!
 //! **Tried.** Hand-over to the first waiter at each release: the convoy above.
 
@@ -71,7 +76,9 @@ pub(crate) struct LockEnv {
     crowded: bool,
     /// A waiter was woken to retry and has not come back.
     on_the_way: bool,
-    /// Releases since the first of `waiting` was given a chance.
+    /// Somebody stands in `owed`, or did a moment ago.
+    owes: bool,
+    /// Releases since one of `waiting` was handed the lock.
     passes: u32,
     waiting: Waiters<Turn>,
     owed: Waiters<Turn>,
@@ -108,12 +115,27 @@ pub(crate) struct Relock {
     pub(crate) timed: bool,
 }
 
-/// The lock is given back. The reply says whether somebody is to be told, by [`PassOn`].
+/// The lock is given back.
 struct Give {
     grant: Grant,
     /// The holder panicked with it.
     poison: bool,
 }
+
+/// What the giver has to do besides.
+enum Given {
+    Nothing,
+    /// Send [`WakeOne`].
+    Wake,
+    /// Send [`HandOver`]: the lock is still held.
+    Owed(Grant),
+}
+
+/// The lock goes to somebody who is owed it.
+struct HandOver(Grant);
+
+/// If the lock is still free, it is somebody's turn.
+struct WakeOne;
 
 /// As [`Give`], by a holder that gives its core up at once: a waiter of that core is next to run.
 #[derive(Debug)]
@@ -121,9 +143,6 @@ pub(crate) struct GiveAndGo {
     grant: Grant,
     poison: bool,
 }
-
-/// If the lock is still free, it is somebody's turn.
-struct PassOn;
 
 /// A waiter that was told to retry does not.
 struct Withdraw;
@@ -138,6 +157,7 @@ impl LockEnv {
             poisoned: false,
             crowded: false,
             on_the_way: false,
+            owes: false,
             passes: 0,
             waiting: Waiters::new(),
             owed: Waiters::new(),
@@ -165,11 +185,11 @@ impl LockEnv {
             None => {
                 self.crowded = true;
                 if retries > RETRIES {
-                    &mut self.owed
+                    self.owes = true;
+                    self.owed.push(caller, hidden);
                 } else {
-                    &mut self.waiting
+                    self.waiting.push(caller, hidden);
                 }
-                .push(caller, hidden);
             }
         }
     }
@@ -192,17 +212,17 @@ impl LockEnv {
         }
     }
 
-    /// The lock comes free while somebody waits, or did.
-    #[cold]
-    #[inline(never)]
+    /// The lock goes to who is owed it, else it comes free; somebody waits, or did.
     fn pass_on(&mut self, grant: Grant, suspends: bool, hidden: &mut Hidden<'_>) {
         let Some(grant) = self.hand_over(grant, |env, turn, hidden| env.owed.resume_next(turn, hidden), hidden) else {
             return;
         };
+        self.owes = false;
         let grant = if self.passes >= PASSES {
             self.passes = 0;
             self.hand_over(grant, |env, turn, hidden| env.waiting.resume_next(turn, hidden), hidden)
         } else if suspends {
+            self.passes += 1;
             self.hand_over(
                 grant,
                 |env, turn, hidden| env.waiting.resume_where(1, |_, lives_here| lives_here, turn, hidden),
@@ -213,7 +233,6 @@ impl LockEnv {
         };
         if let Some(grant) = grant {
             self.free = Some(grant);
-            self.passes += 1;
             self.wake_one(hidden);
         }
     }
@@ -281,17 +300,45 @@ impl RequestHandler<Relock> for LockEnv {
 }
 
 impl RequestHandler<Give> for LockEnv {
-    type Reply = bool;
+    type Reply = Given;
     const KIND: Kind = Kind::Release;
+    // No call in here: with one that might unwind, the pass would keep all it knows in memory.
     #[inline(always)]
-    fn handle(&mut self, give: Give, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+    fn handle(&mut self, give: Give, caller: Caller<'_, Given>, hidden: &mut Hidden<'_>) {
         hidden.released(&caller);
         if give.poison {
             self.poisoned = true;
         }
-        self.free = Some(give.grant);
-        // No call in here: with one that might unwind, the pass would keep all it knows in memory.
-        hidden.answer(caller, self.crowded);
+        if !self.crowded {
+            self.free = Some(give.grant);
+            hidden.answer(caller, Given::Nothing);
+        } else if self.owes || self.passes >= PASSES {
+            hidden.answer(caller, Given::Owed(give.grant));
+        } else {
+            self.passes += 1;
+            self.free = Some(give.grant);
+            hidden.answer(caller, Given::Wake);
+        }
+    }
+}
+
+impl RequestHandler<HandOver> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, HandOver(grant): HandOver, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        self.pass_on(grant, false, hidden);
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<WakeOne> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: WakeOne, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        if self.free.is_some() {
+            self.wake_one(hidden);
+        }
+        hidden.answer(caller, ());
     }
 }
 
@@ -307,17 +354,6 @@ impl RequestHandler<GiveAndGo> for LockEnv {
             self.pass_on(give.grant, true, hidden);
         } else {
             self.free = Some(give.grant);
-        }
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<PassOn> for LockEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: PassOn, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if let Some(grant) = self.free.take() {
-            self.pass_on(grant, false, hidden);
         }
         hidden.answer(caller, ());
     }
@@ -443,15 +479,23 @@ impl RawLock {
     #[inline(never)]
     pub(crate) fn give(&self, grant: Grant, may_poison: bool) {
         let poison = may_poison && proto_core::panicking();
-        if self.0.release_asking(Give { grant, poison }) == Some(true) {
-            self.pass_on();
+        match self.0.release_asking(Give { grant, poison }) {
+            Some(Given::Nothing) | None => {}
+            Some(Given::Wake) => self.wake_one(),
+            Some(Given::Owed(grant)) => self.hand_over(grant),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn pass_on(&self) {
-        self.0.release(PassOn);
+    fn wake_one(&self) {
+        self.0.release(WakeOne);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self, grant: Grant) {
+        self.0.release(HandOver(grant));
     }
 
     pub(crate) fn is_poisoned(&self) -> bool {
