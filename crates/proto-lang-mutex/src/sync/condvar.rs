@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, Loan, RequestHandler, Waiters};
 
-use super::lock::{LockEnv, Parting, Relock, Turn};
+use super::lock::{LockEnv, Relock, Turn};
+use super::raw_lock::Parting;
 use super::{MutexGuard, PoisonError};
 use crate::time;
 

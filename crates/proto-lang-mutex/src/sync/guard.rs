@@ -6,7 +6,8 @@ use std::ops::{Deref, DerefMut};
 
 use proto_core::Opened;
 
-use super::lock::{Held, Parting};
+use super::lock::Held;
+use super::raw_lock::Parting;
 use super::{Mutex, RawLock};
 
 /// Access to the data of a [`Mutex`]; unlocks when dropped.

@@ -2,7 +2,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `lock` | the exclusive lock under [`Mutex`] and [`atomic`](crate::atomic): environment, requests, fairness |
+//! | `lock`, `raw_lock` | the exclusive lock under [`Mutex`] and [`atomic`](crate::atomic): environment and fairness; operations |
 //! | `mutex`, `guard` | [`Mutex`]; its guards |
 //! | `condvar` | [`Condvar`] |
 //! | `rwlock`, `rwenv`, `rwguard` | [`RwLock`]; its environment and fairness; its guards |
@@ -21,6 +21,7 @@ mod mutex;
 mod once;
 mod once_lock;
 mod poison;
+mod raw_lock;
 mod rwenv;
 mod rwguard;
 mod rwlock;
@@ -32,10 +33,10 @@ pub use barrier::{Barrier, BarrierWaitResult};
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use guard::{MappedMutexGuard, MutexGuard};
 pub use lazy_lock::LazyLock;
-pub(crate) use lock::RawLock;
 pub use mutex::Mutex;
 pub use once::{Once, OnceState};
 pub use once_lock::OnceLock;
+pub(crate) use raw_lock::RawLock;
 pub use rwguard::{MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLockReadGuard, RwLockWriteGuard};
 pub use rwlock::RwLock;
 pub use semaphore::{Semaphore, SemaphorePermit};

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use proto_core::Guarded;
 
-use super::lock::{Held, RawLock, Tried};
+use super::RawLock;
+use super::lock::{Held, Tried};
 use super::{MutexGuard, poison};
 use crate::time;
 
