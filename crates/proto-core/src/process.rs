@@ -192,14 +192,40 @@ impl ProcessInner {
         }
     }
 
-    /// A VP has ended, on `core`. The process may be gone afterwards.
+    /// A VP has ended, on `core`. The process may be gone afterwards: hence no reference as argument, which would have to stay good
+    /// until the end of this function.
+    ///
+    /// # Safety
+    ///
+    /// - `this` is a process, and the VP that has ended on `core` has not been counted yet.
     #[inline]
-    pub(crate) fn count_end(&self, core: &Core, daemon: bool) {
-        self.count(Some(core), daemon, false);
-        Asymmetric::light();
-        // ORDERING: Relaxed: the barriers order it, see the head.
-        if self.closing.load(Ordering::Relaxed) {
-            self.handle().add_up();
+    pub(crate) unsafe fn count_end(this: *const ProcessInner, core: &Core, daemon: bool) {
+        // Once the end is counted, another core may find the sums equal and end the process; it waits for this mark to go (`finish`).
+        // ORDERING: Relaxed: before the Release of the count, by which `add_up` comes to know of it.
+        core.counting.store(this.cast_mut(), Ordering::Relaxed);
+        let last = {
+            // SAFETY: the VP that is being counted keeps it until the count, and then the mark does.
+            let process = unsafe { &*this };
+            process.count(Some(core), daemon, false);
+            Asymmetric::light();
+            // ORDERING: Relaxed: the barriers order it, see the head.
+            process.closing.load(Ordering::Relaxed).then(|| process.handle())
+        };
+        // ORDERING: Release pairs with `wait_for_counters`: the last look at the process comes before.
+        core.counting.store(std::ptr::null_mut(), Ordering::Release);
+        if let Some(process) = last {
+            process.add_up();
+        }
+    }
+
+    /// Waits until no core looks at this process any more because of an end that has been counted. A few instructions, unless the system has
+    /// taken the processor away.
+    fn wait_for_counters(&self) {
+        for core in &self.shared.cores {
+            // ORDERING: Acquire pairs with the Release of the mark's end.
+            while std::ptr::eq(core.counting.load(Ordering::Acquire), self) {
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -246,6 +272,7 @@ impl ProcessInner {
             // Daemons still refer to the process; it is small, and stays.
             std::mem::forget(mine);
         }
+        self.wait_for_counters();
         self.env.release(Over);
         if self.shared.is_stopping() {
             for core in &self.shared.cores {
@@ -255,8 +282,8 @@ impl ProcessInner {
     }
 
     fn has_daemons(&self) -> bool {
-        // ORDERING: Relaxed: a hint; `daemon` VPs that are just ending may be counted.
-        self.counts.iter().fold(0u64, |sum, count| sum.wrapping_add(count.daemons.load(Ordering::Relaxed))) != 0
+        // ORDERING: Acquire pairs with the Release of `count`: for `wait_for_counters`. Daemons that are just ending may be counted.
+        self.counts.iter().fold(0u64, |sum, count| sum.wrapping_add(count.daemons.load(Ordering::Acquire))) != 0
     }
 
     pub(crate) fn is_ended(&self) -> bool {

@@ -8,7 +8,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,7 @@ use crate::kernel::inbox::Inbox;
 use crate::kernel::latent::LatentList;
 use crate::kernel::sleep::Rest;
 use crate::kernel::wait::Key;
+use crate::process::ProcessInner;
 use crate::task::JobHead;
 use crate::vp::block::Block;
 
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) switches: AtomicU64,
     /// The earliest deadline of this core, in nanoseconds since the runtime's start; `u64::MAX`: none.
     pub(crate) next_deadline: AtomicU64,
+    /// The process of which this core is just counting an end; see `process`.
+    pub(crate) counting: AtomicPtr<ProcessInner>,
     /// The others, nearest first; empty: in ring order.
     near: Box<[usize]>,
     owner: UnsafeCell<Owner>,
@@ -108,6 +111,7 @@ impl Core {
             crowded: AtomicBool::new(false),
             switches: AtomicU64::new(0),
             next_deadline: AtomicU64::new(u64::MAX),
+            counting: AtomicPtr::new(std::ptr::null_mut()),
             near,
             owner: UnsafeCell::new(Owner {
                 local: VecDeque::new(),

@@ -14,6 +14,7 @@ use super::block::{Block, flag};
 use super::{cancel, extra, local};
 use crate::ctx;
 use crate::hooks;
+use crate::process::ProcessInner;
 use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 
@@ -59,7 +60,9 @@ fn end(block: &'static Block) {
     }
     if let (Some(process), Some(core)) = (block.process(), ctx.core()) {
         // The last that is done with the process: it may be gone after this.
-        process.count_end(core, block.has(flag::DAEMON));
+        let daemon = block.has(flag::DAEMON);
+        // SAFETY: this is the end of a VP of it.
+        unsafe { ProcessInner::count_end(process, core, daemon) };
     }
 }
 
