@@ -78,7 +78,8 @@ fn a_leaked_token_is_still_listed_with_its_construct_and_place() {
         assert!(wait.sent_from.file() == file!(), "{wait}");
         assert!(!wait.binding && !wait.timed);
         process.cancel().unwrap();
-        assert!(process.wait().is_err());
+        // The seed may have had its join's answer before it met the cancel: then it has returned.
+        drop(process.wait());
         assert!(runtime.waits().is_empty());
     });
 }
