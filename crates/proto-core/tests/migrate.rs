@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::lang::{Gate, Lock};
 use common::{build, sized, watched};
-use proto_core::{
-    Assigner, Cores, Ended, JoinHandle, Locked, Runtime, VpBuilder, VpRef, Why, Work, join, yield_now,
-};
+use proto_core::{Assigner, Cores, Ended, JoinHandle, Locked, Runtime, VpBuilder, VpRef, Why, Work, join, yield_now};
 
 /// One queue for all cores: whoever is free takes the next.
 struct Heap;

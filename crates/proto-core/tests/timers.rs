@@ -46,7 +46,10 @@ fn deadlines_of_one_core_pass_in_order() {
                     for n in [5u32, 2, 9, 0, 7, 1, 3, 8, 4, 6] {
                         let (gate, order) = (&gate, &order);
                         s.spawn(move || {
-                            assert_eq!(gate.pass_until(begin + Duration::from_micros(u64::from(n))), Err(Ended::Deadline));
+                            assert_eq!(
+                                gate.pass_until(begin + Duration::from_micros(u64::from(n))),
+                                Err(Ended::Deadline)
+                            );
                             order.lock().unwrap().push(n);
                         });
                     }
