@@ -154,6 +154,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// Whether nothing is left.
     #[inline]
+    #[cfg_attr(not(any(test, loom)), expect(dead_code, reason = "for tests"))]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }

@@ -8,10 +8,10 @@
 //!                 arm_queued                claim, end (token)
 //!        ┌──────────────────────▶ QUEUED ───────────────────────┐        every edge out of QUEUED is taken under the
 //!        │                        ▲  │ ▲ begin_forward          │        lock of the one environment that queues it
-//!        │          finish_forward│  ▼ │ enqueue                ▼
+//!        │          finish_forward│  ▼ │                        ▼
 //!      IDLE                  FORWARDING │ ───────────────▶ CLAIMED ──publish──▶ ANSWERED ──┐
 //!      ▲ │                        ▲     │                    ▲                             │
-//!      │ │ arm_free               │     ▼ dequeue            │                             │
+//!      │ │ arm_free               │     ▼ take_token         │                             │
 //!      │ ├──────────────────────▶ FREE ──────────────────────┤                             │
 //!      │ │                        ▲                          │                             │
 //!      │ └─begin_arming─▶ ARMING ─┘ finish_arming            │                             │
@@ -48,7 +48,7 @@
 //!
 //! *At most one winner.* Order the changes of the word within one generation. From FREE every change is a
 //! compare-exchange against the whole word, so of several exactly one succeeds, and the state after it is not FREE (it
-//! is FREE again only by `finish_forward` or `dequeue`, whose caller holds the token and has not ended it). QUEUED is left and looked at for
+//! is FREE again only by `finish_forward` or `take_token`, whose caller holds the token and has not ended it). QUEUED is left and looked at for
 //! a change only under one lock, so load and store cannot be torn by a rival: no read-modify-write is needed. Which
 //! lock that is changes only through FORWARDING or FREE, and both were left by whoever now holds the new lock. CLAIMED
 //! and FORWARDING belong to the one holder of the [`Claim`] or [`Forward`]. No verb stores into an end but `retire`.
@@ -133,6 +133,7 @@ impl Key {
     }
 
     /// Which branch this key stands for.
+    #[cfg_attr(not(any(test, loom)), expect(dead_code, reason = "for tests"))]
     pub(crate) fn branch(self) -> u16 {
         branch_of(self.0)
     }
@@ -423,32 +424,12 @@ impl WaitWord {
         self.overwrite(forward.0.0 | state, Ordering::Release);
     }
 
-    /// QUEUED → FREE: the token leaves its queue, unanswered. Under the queue's lock.
-    #[inline]
-    pub(crate) fn dequeue(&self, key: Key) {
-        // Relaxed: the lock orders it.
-        debug_assert_eq!(
-            self.0.load(Ordering::Relaxed),
-            key.0 | QUEUED,
-            "the wait is in no queue"
-        );
-        // Release: pairs with the Acquire of a claim.
-        self.0.store(key.0 | FREE, Ordering::Release);
-    }
-
     /// Takes the token of a queued wait out of its queue, unanswered: QUEUED → FREE, and a branch of a `select` stays FREE.
     /// Under the queue's lock.
     #[inline]
     pub(crate) fn take_token(&self, key: Key) -> Result<(), Lost> {
         // `leave` takes FREE → FREE by an exchange that changes nothing but proves that the wait was still open.
         self.leave(key, key.0 & GENERATION | FREE)
-    }
-
-    /// FREE → QUEUED: a token enters a queue, whose lock the caller holds. Not for one token of several, unless it is to
-    /// win against its sisters.
-    #[inline]
-    pub(crate) fn enqueue(&self, key: Key) -> Result<(), Lost> {
-        self.leave(key, key.0 | QUEUED)
     }
 
     /// How the wait `key` ended, if it has. For the timeline itself.

@@ -125,7 +125,7 @@ fn busy(shared: &Shared, core: &Core) -> bool {
 /// The watchdog's thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = vec![Seen::default(); shared.cores.len()];
-    while *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) > 0 {
+    while *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) > 0 {
         advance_coarse();
         shared.watchdog.see_to_chores();
         let now = shared.nanoseconds(Instant::now());
@@ -211,7 +211,7 @@ fn sleep(shared: &Shared) {
         .cores
         .iter()
         .any(|core| busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
-        || *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) == 0;
+        || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
     if needed {
         // Between two VPs, perhaps: a core that was crowded all the time wakes nobody.
         watchdog.parker.park_timeout(TICK);
