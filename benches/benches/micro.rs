@@ -17,9 +17,7 @@ fn switch(criterion: &mut Criterion) {
             yielder.suspend(());
         }
     });
-    criterion.bench_function("switch/corosensei", |bencher| {
-        bencher.iter(|| coroutine.resume(()))
-    });
+    criterion.bench_function("switch/corosensei", |bencher| bencher.iter(|| coroutine.resume(())));
 }
 
 /// Lock, add one, unlock, with nobody else.
@@ -32,9 +30,7 @@ fn mutex(criterion: &mut Criterion) {
     });
     let mut group = criterion.benchmark_group("mutex");
     let lock = parking_lot::Mutex::new(0_u64);
-    group.bench_function("parking_lot", |bencher| {
-        bencher.iter(|| *black_box(&lock).lock() += 1)
-    });
+    group.bench_function("parking_lot", |bencher| bencher.iter(|| *black_box(&lock).lock() += 1));
     let lock = std::sync::Mutex::new(0_u64);
     group.bench_function("std", |bencher| {
         bencher.iter(|| *black_box(&lock).lock().expect("no holder panics") += 1);
@@ -43,9 +39,7 @@ fn mutex(criterion: &mut Criterion) {
         let runtime = runtime();
         let lock = proto_lang_mutex::Mutex::new(0_u64);
         let pair = || *black_box(&lock).lock().expect("no holder panics") += 1;
-        group.bench_function("proto", |bencher| {
-            bencher.iter_custom(|n| on_vp(&runtime, n, pair))
-        });
+        group.bench_function("proto", |bencher| bencher.iter_custom(|n| on_vp(&runtime, n, pair)));
     }
     group.finish();
 }
@@ -68,9 +62,7 @@ fn guarded(criterion: &mut Criterion) {
 /// One controller, so that nothing but the measured VP runs.
 fn runtime() -> proto_core::Runtime {
     let builder = proto_core::Runtime::builder().controllers(1).pin(true);
-    builder
-        .build()
-        .expect("a runtime needs threads and stacks only")
+    builder.build().expect("a runtime needs threads and stacks only")
 }
 
 /// The time of `count` calls of `operation` on a VP.

@@ -106,9 +106,7 @@ mod tests {
         let points = calibrate(&[1, 400]);
         assert_eq!(points.len(), 2);
         assert!(
-            points
-                .iter()
-                .all(|point| point.steps >= 1 && point.ns > 0.0),
+            points.iter().all(|point| point.steps >= 1 && point.ns > 0.0),
             "{points:?}"
         );
     }

@@ -43,18 +43,10 @@ pub(crate) fn sample(case: &Case, patience: Duration) -> anyhow::Result<Vec<Meas
     };
     // Read only now: an answer is some kilobytes at most, far below the 64 KiB a pipe holds.
     let mut answer = String::new();
-    child
-        .stdout
-        .take()
-        .context("no pipe")?
-        .read_to_string(&mut answer)?;
+    child.stdout.take().context("no pipe")?.read_to_string(&mut answer)?;
     if !status.success() {
         let mut said = String::new();
-        child
-            .stderr
-            .take()
-            .context("no pipe")?
-            .read_to_string(&mut said)?;
+        child.stderr.take().context("no pipe")?.read_to_string(&mut said)?;
         let said = said.lines().map(str::trim).filter(|line| !line.is_empty());
         bail!("{status}: {}", said.take(3).collect::<Vec<_>>().join(" | "));
     }

@@ -74,14 +74,8 @@ pub fn overhead(target: &Path) -> anyhow::Result<()> {
 fn choose(names: &[String]) -> anyhow::Result<Vec<&'static dyn Workload>> {
     for name in names {
         if workloads::find(name).is_none() {
-            let all: Vec<_> = workloads::ALL
-                .iter()
-                .map(|workload| workload.name())
-                .collect();
-            bail!(
-                "no workload is called {name:?}; there are: {}",
-                all.join(", ")
-            );
+            let all: Vec<_> = workloads::ALL.iter().map(|workload| workload.name()).collect();
+            bail!("no workload is called {name:?}; there are: {}", all.join(", "));
         }
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
@@ -100,9 +94,7 @@ fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
         _ => (Scale::Full, 5),
     };
     let rounds = arguments.repeat.unwrap_or(rounds).max(1);
-    let calm = arguments
-        .calm
-        .unwrap_or(if scale == Scale::Full { 60 } else { 0 });
+    let calm = arguments.calm.unwrap_or(if scale == Scale::Full { 60 } else { 0 });
     let mut plan = Plan {
         scale,
         rounds,
@@ -110,18 +102,14 @@ fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
         calm: Duration::from_secs(calm),
         points: Vec::new(),
     };
-    let lengths: Vec<u64> = chosen
-        .iter()
-        .flat_map(|workload| workload.lengths(&plan))
-        .collect();
+    let lengths: Vec<u64> = chosen.iter().flat_map(|workload| workload.lengths(&plan)).collect();
     plan.points = calibrate(&lengths);
     plan
 }
 
 /// Measures, prints, writes.
 fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     println!(
         "{} cores, {} samples of every case, {:?} samples; medians; files in {}",
         machine::cores(),
@@ -150,18 +138,12 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
         }
         print!("{}", table::failures(&results));
         failures += results.failures.len();
-        record::write_json(
-            &folder.join(workload.name()).with_extension("json"),
-            &records,
-        )?;
+        record::write_json(&folder.join(workload.name()).with_extension("json"), &records)?;
         workload
             .plot(&records, folder)
             .with_context(|| format!("cannot plot {}", workload.name()))?;
         let rows = workload.goals(plan, &results);
-        goals.extend(
-            rows.into_iter()
-                .map(|goal| (workload.name().to_owned(), goal)),
-        );
+        goals.extend(rows.into_iter().map(|goal| (workload.name().to_owned(), goal)));
     }
     println!("\n## Goals\n\n{}", table::goals(&goals));
     if plan.scale == Scale::Tiny && failures > 0 {
@@ -176,14 +158,9 @@ mod tests {
 
     #[test]
     fn an_unknown_workload_is_refused_with_the_names_there_are() {
-        let error = choose(&["nosuch".to_owned()])
-            .err()
-            .expect("there is no such workload");
+        let error = choose(&["nosuch".to_owned()]).err().expect("there is no such workload");
         let text = error.to_string();
-        assert!(
-            text.contains("nosuch") && text.contains("mutex_curve"),
-            "{text}"
-        );
+        assert!(text.contains("nosuch") && text.contains("mutex_curve"), "{text}");
     }
 
     #[test]
@@ -192,9 +169,6 @@ mod tests {
         assert!(parse(&["overhead", "--bench"]).is_ok());
         assert!(parse(&["overhead", "--test", "--bench"]).is_ok());
         let some = parse(&["overhead", "--quick", "switch", "chain", "--bench"]);
-        assert_eq!(
-            some.expect("names may stand between flags").names,
-            ["switch", "chain"]
-        );
+        assert_eq!(some.expect("names may stand between flags").names, ["switch", "chain"]);
     }
 }

@@ -65,11 +65,7 @@ impl Goal {
     /// What is compared with the limit: the ratio, or the figure itself.
     pub(crate) fn figure(&self) -> Option<f64> {
         let ours = self.ours?;
-        Some(
-            self.rival
-                .as_ref()
-                .map_or(ours, |(_, theirs)| ours / theirs),
-        )
+        Some(self.rival.as_ref().map_or(ours, |(_, theirs)| ours / theirs))
     }
 
     /// Whether the goal was reached.
@@ -85,9 +81,7 @@ impl Goal {
 
 /// The rival with the smallest figure, of those that were measured.
 pub(crate) fn best<'a>(rivals: &[(&'a str, Option<f64>)]) -> (&'a str, Option<f64>) {
-    let measured = rivals
-        .iter()
-        .filter_map(|&(name, figure)| Some((name, figure?)));
+    let measured = rivals.iter().filter_map(|&(name, figure)| Some((name, figure?)));
     let best = measured.min_by(|a, b| a.1.total_cmp(&b.1));
     best.map_or(("none", None), |(name, figure)| (name, Some(figure)))
 }
@@ -100,10 +94,7 @@ mod tests {
     fn a_goal_is_judged_by_its_ratio_and_a_strict_one_excludes_its_limit() {
         let ratio = |ours| Goal::against("x", Some(ours), 0.5, "may", Some(20.0)).verdict();
         assert_eq!((ratio(10.0), ratio(10.1)), (Verdict::Met, Verdict::Missed));
-        assert_eq!(
-            Goal::at_most("x", Some(100.0), 100.0).verdict(),
-            Verdict::Met
-        );
+        assert_eq!(Goal::at_most("x", Some(100.0), 100.0).verdict(), Verdict::Met);
         assert_eq!(Goal::below("x", Some(0.5), 0.5).verdict(), Verdict::Missed);
     }
 

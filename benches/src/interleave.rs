@@ -31,12 +31,7 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
     let mut calm = plan.calm;
     let mut failed = vec![0; cases.len()];
     for round in 0..plan.rounds {
-        eprint!(
-            "\r{}: round {}/{} ",
-            workload.name(),
-            round + 1,
-            plan.rounds
-        );
+        eprint!("\r{}: round {}/{} ", workload.name(), round + 1, plan.rounds);
         let _ = std::io::stderr().flush();
         for turn in 0..cases.len() {
             let index = (turn + round) % cases.len();
@@ -65,11 +60,7 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
 
 /// A sample, and how much of the machine others used meanwhile. Disturbed ones are repeated, and
 /// their time is taken from `calm`.
-fn calm_sample(
-    case: &Case,
-    plan: &Plan,
-    calm: &mut Duration,
-) -> anyhow::Result<(Vec<Measure>, f64)> {
+fn calm_sample(case: &Case, plan: &Plan, calm: &mut Duration) -> anyhow::Result<(Vec<Measure>, f64)> {
     loop {
         let (load, start) = (Load::now()?, Instant::now());
         let measures = child::sample(case, plan.patience())?;

@@ -19,12 +19,8 @@ pub(crate) struct Memory {
 impl Memory {
     /// Reads it.
     pub(crate) fn now() -> anyhow::Result<Self> {
-        let statm =
-            fs::read_to_string("/proc/self/statm").context("cannot read /proc/self/statm")?;
-        let pages = statm
-            .split_whitespace()
-            .nth(1)
-            .context("no resident field in statm")?;
+        let statm = fs::read_to_string("/proc/self/statm").context("cannot read /proc/self/statm")?;
+        let pages = statm.split_whitespace().nth(1).context("no resident field in statm")?;
         let maps = fs::read("/proc/self/maps").context("cannot read /proc/self/maps")?;
         Ok(Self {
             resident: pages.parse::<u64>()? * rustix::param::page_size() as u64,
@@ -63,11 +59,7 @@ impl Load {
         let all = ticks.iter().sum::<f64>();
         let own = fs::read_to_string("/proc/self/stat").context("cannot read /proc/self/stat")?;
         // Counted from behind the name, which may contain blanks: utime stime cutime cstime.
-        let fields = own
-            .rsplit(')')
-            .next()
-            .unwrap_or_default()
-            .split_whitespace();
+        let fields = own.rsplit(')').next().unwrap_or_default().split_whitespace();
         let own = numbers(fields.skip(11).take(4))?.iter().sum();
         Ok(Self {
             all,
@@ -91,9 +83,7 @@ fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> anyhow::Result<Vec<f64>>
 /// Pins the calling thread to the `index`-th core of those it may use (counted around).
 pub(crate) fn pin(index: usize) {
     let allowed = sched_getaffinity(None).expect("a thread may ask for its own CPU set");
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
-        .collect();
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
     let mut one = CpuSet::new();
     one.set(cores[index % cores.len()]);
     sched_setaffinity(None, &one).expect("the core is in the set that was just read");
@@ -114,10 +104,7 @@ mod tests {
         let block = std::hint::black_box(vec![1_u8; 32 << 20]);
         let after = Memory::now().expect("procfs is mounted");
         let grown = after.resident.saturating_sub(before.resident);
-        assert!(
-            grown >= 31 << 20,
-            "32 MiB were written, {grown} bytes were counted"
-        );
+        assert!(grown >= 31 << 20, "32 MiB were written, {grown} bytes were counted");
         drop(block);
     }
 }

@@ -92,10 +92,7 @@ pub(crate) fn curves(
 
 /// Draws one panel per metric, one bar per record, on a logarithmic axis.
 pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Result<()> {
-    let metrics: BTreeSet<&str> = records
-        .iter()
-        .map(|record| record.metric.as_str())
-        .collect();
+    let metrics: BTreeSet<&str> = records.iter().map(|record| record.metric.as_str()).collect();
     let most = metrics
         .iter()
         .map(|metric| of(records, metric).count())
@@ -105,21 +102,14 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
     let root = SVGBackend::new(file, (SIZE.0, height)).into_drawing_area();
     root.fill(&WHITE)?;
     let body = root.titled(title, ("sans-serif", 18))?;
-    for (panel, metric) in body
-        .split_evenly((metrics.len().max(1), 1))
-        .iter()
-        .zip(&metrics)
-    {
+    for (panel, metric) in body.split_evenly((metrics.len().max(1), 1)).iter().zip(&metrics) {
         let shown: Vec<&Record> = of(records, metric).collect();
         let unit = shown.first().map_or("", |record| &record.unit);
         let (low, high) = range(shown.iter().map(|record| record.median));
         let name = |index: usize| {
             // The first record stands on top.
             let record = shown.get(shown.len().checked_sub(index + 1)?)?;
-            Some(format!(
-                "{} {} w{}",
-                record.peer, record.param, record.workers
-            ))
+            Some(format!("{} {} w{}", record.peer, record.param, record.workers))
         };
         let mut chart = ChartBuilder::on(panel)
             .margin(10)
@@ -147,11 +137,7 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
                 (low / 2.0, SegmentValue::Exact(row)),
                 (record.median, SegmentValue::Exact(row + 1)),
             ];
-            let colour = if record.peer == "proto" {
-                OURS
-            } else {
-                RIVALS[0]
-            };
+            let colour = if record.peer == "proto" { OURS } else { RIVALS[0] };
             let mut bar = Rectangle::new(corners, colour.mix(0.8).filled());
             bar.set_margin(4, 4, 0, 0);
             bar
@@ -165,8 +151,7 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
         };
         chart.draw_series(shown.iter().enumerate().map(label))?;
     }
-    root.present()
-        .map_err(|error| anyhow!("{}: {error}", file.display()))
+    root.present().map_err(|error| anyhow!("{}: {error}", file.display()))
 }
 
 /// The records of one metric.

@@ -110,30 +110,13 @@ impl Results {
     }
 
     /// The summary of one metric, if it was measured.
-    pub(crate) fn summary(
-        &self,
-        peer: &str,
-        workers: usize,
-        param: &str,
-        metric: &str,
-    ) -> Option<Summary> {
-        let key = (
-            peer.to_owned(),
-            workers,
-            param.to_owned(),
-            metric.to_owned(),
-        );
+    pub(crate) fn summary(&self, peer: &str, workers: usize, param: &str, metric: &str) -> Option<Summary> {
+        let key = (peer.to_owned(), workers, param.to_owned(), metric.to_owned());
         Summary::of(&self.samples.get(&key)?.1)
     }
 
     /// The median of one metric, if it was measured.
-    pub(crate) fn median(
-        &self,
-        peer: &str,
-        workers: usize,
-        param: &str,
-        metric: &str,
-    ) -> Option<f64> {
+    pub(crate) fn median(&self, peer: &str, workers: usize, param: &str, metric: &str) -> Option<f64> {
         Some(self.summary(peer, workers, param, metric)?.median)
     }
 
@@ -182,10 +165,7 @@ mod tests {
         let records = results.records("switch");
         let peers: Vec<_> = records.iter().map(|record| record.peer.as_str()).collect();
         assert_eq!(peers, ["zebra", "ant"], "not sorted by name");
-        assert_eq!(
-            (records[0].median, records[0].min, records[0].max),
-            (2.0, 1.0, 3.0)
-        );
+        assert_eq!((records[0].median, records[0].min, records[0].max), (2.0, 1.0, 3.0));
         assert_eq!(results.median("ant", 1, "", "ns"), Some(2.0));
         assert_eq!(results.median("ant", 2, "", "ns"), None);
     }

@@ -31,9 +31,7 @@ pub(crate) fn figure(value: f64) -> String {
 
 /// The goals of all workloads that were run.
 pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
-    let head = [
-        "workload", "what", "proto", "rival", "rival's", "figure", "goal", "",
-    ];
+    let head = ["workload", "what", "proto", "rival", "rival's", "figure", "goal", ""];
     let mut table = table(&head, 2..7);
     for (workload, goal) in rows {
         let (rival, theirs) = match &goal.rival {
@@ -55,11 +53,7 @@ pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
             &goal
                 .figure()
                 .map_or_else(|| "–".to_owned(), |value| sign.to_owned() + &figure(value)),
-            &format!(
-                "{} {sign}{}",
-                if goal.strict { "<" } else { "≤" },
-                goal.limit
-            ),
+            &format!("{} {sign}{}", if goal.strict { "<" } else { "≤" }, goal.limit),
             mark,
         ]);
     }
@@ -68,9 +62,7 @@ pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
 
 /// Every record of one workload.
 pub(crate) fn figures(records: &[Record]) -> String {
-    let head = [
-        "peer", "workers", "param", "metric", "median", "min", "max", "unit",
-    ];
+    let head = ["peer", "workers", "param", "metric", "median", "min", "max", "unit"];
     let mut table = table(&head, 4..7);
     for record in records {
         table.add_row([

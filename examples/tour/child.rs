@@ -38,8 +38,7 @@ pub(crate) struct Run {
 pub(crate) fn serve(side: Side, root: &Path, timelines: usize) -> Result<(), String> {
     let survey = Survey::below(root)?;
     let fingerprint = survey.fingerprint;
-    let (indexed, time) =
-        side.index(survey, timelines, |percent| println!("progress {percent}"))?;
+    let (indexed, time) = side.index(survey, timelines, |percent| println!("progress {percent}"))?;
     println!("nanoseconds {}", time.as_nanos());
     if let Some(peak) = peak_memory() {
         println!("peak {peak}");
@@ -69,14 +68,8 @@ pub(crate) fn serve(side: Side, root: &Path, timelines: usize) -> Result<(), Str
 ///
 /// # Errors
 /// A sentence for the user: the child could not be started, or died, and with what words.
-pub(crate) fn run(
-    side: Side,
-    root: &Path,
-    timelines: usize,
-    mut progress: impl FnMut(u64),
-) -> Result<Run, String> {
-    let program = std::env::current_exe()
-        .map_err(|error| format!("this program's own file is not known: {error}"))?;
+pub(crate) fn run(side: Side, root: &Path, timelines: usize, mut progress: impl FnMut(u64)) -> Result<Run, String> {
+    let program = std::env::current_exe().map_err(|error| format!("this program's own file is not known: {error}"))?;
     let mut child = Command::new(program)
         .arg("--child")
         .arg(match side {
@@ -145,9 +138,7 @@ fn note(run: &mut Run, line: &str, progress: &mut impl FnMut(u64)) {
         "digest" => run.ranking.digest = number,
         "top" => {
             let (count, word) = value.split_once(' ').unwrap_or(("0", value));
-            run.ranking
-                .top
-                .push((count.parse().unwrap_or(0), word.into()));
+            run.ranking.top.push((count.parse().unwrap_or(0), word.into()));
         }
         _ => {}
     }
@@ -156,8 +147,6 @@ fn note(run: &mut Run, line: &str, progress: &mut impl FnMut(u64)) {
 /// The most memory this process ever had resident, in KiB. Linux knows; elsewhere `None`.
 fn peak_memory() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }

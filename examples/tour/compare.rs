@@ -53,12 +53,7 @@ impl Row {
 ///
 /// # Errors
 /// A sentence for the user if no index could be built.
-pub(crate) fn run(
-    root: &Path,
-    timelines: usize,
-    runs: usize,
-    verbose: bool,
-) -> Result<Verdict, String> {
+pub(crate) fn run(root: &Path, timelines: usize, runs: usize, verbose: bool) -> Result<Verdict, String> {
     let survey = Survey::below(root)?;
     println!(
         "   {}, {}, in {}",
@@ -67,10 +62,7 @@ pub(crate) fn run(
         root.display()
     );
     if survey.passed_over > 0 {
-        println!(
-            "   passed over, as hidden or build output: {}",
-            survey.passed_over
-        );
+        println!("   passed over, as hidden or build output: {}", survey.passed_over);
     }
     for line in survey.problem_lines(if verbose { usize::MAX } else { 5 }) {
         println!("   left out: {line}");
@@ -110,11 +102,7 @@ fn measure(rows: &mut [Row], root: &Path, runs: usize) {
         for turn in 0..rows.len() {
             // The other side goes first every other round.
             let row = &mut rows[turn ^ (round & 1)];
-            bar.set_message(format!(
-                "{} on {}",
-                counted(row.timelines, "timeline"),
-                row.side
-            ));
+            bar.set_message(format!("{} on {}", counted(row.timelines, "timeline"), row.side));
             if row.failed.is_none() {
                 let progress = |percent| bar.set_position(done + percent);
                 match child::run(row.side, root, row.timelines, progress) {
@@ -145,10 +133,8 @@ fn print_table(rows: &[Row]) {
                 milliseconds(times().min().unwrap_or_default()),
                 milliseconds(times().max().unwrap_or_default())
             ),
-            row.peak().map_or_else(
-                || "unknown".to_owned(),
-                |peak| HumanBytes(peak * 1024).to_string()
-            ),
+            row.peak()
+                .map_or_else(|| "unknown".to_owned(), |peak| HumanBytes(peak * 1024).to_string()),
         );
     }
     println!();
@@ -157,11 +143,7 @@ fn print_table(rows: &[Row]) {
         if let Some(error) = &row.failed {
             println!("   {who}: {error}");
         }
-        if let Some((run, why)) = row
-            .runs
-            .iter()
-            .find_map(|run| Some((run, run.refused.as_ref()?)))
-        {
+        if let Some((run, why)) = row.runs.iter().find_map(|run| Some((run, run.refused.as_ref()?))) {
             println!(
                 "   {who}: only {} could be started ({why});",
                 HumanCount(run.born as u64)
@@ -202,18 +184,13 @@ fn print_result(rows: &[Row], fingerprint: u64) -> Result<Verdict, String> {
         println!("   left out while reading: {problem}");
     }
     let verdict = if runs.iter().any(|run| run.fingerprint != fingerprint) {
-        println!(
-            "   The files changed meanwhile, so the runs cannot be compared: run the tour again."
-        );
+        println!("   The files changed meanwhile, so the runs cannot be compared: run the tour again.");
         Verdict::Unknown
     } else if runs.iter().any(|run| run.ranking != first.ranking) {
         println!("   The runs built different indexes of the same files: a bug, please report it.");
         Verdict::Different
     } else {
-        println!(
-            "   All {} built the same index.",
-            counted(runs.len(), "run")
-        );
+        println!("   All {} built the same index.", counted(runs.len(), "run"));
         Verdict::Same
     };
     let ranking = &first.ranking;

@@ -106,9 +106,7 @@ pub(crate) fn build(survey: Survey, wanted: usize, progress: fn(u64)) -> Result<
     let born = timelines.len();
     index.open_gate(born);
     for timeline in timelines {
-        timeline
-            .join()
-            .map_err(|_| "a timeline panicked".to_owned())?;
+        timeline.join().map_err(|_| "a timeline panicked".to_owned())?;
     }
     let refused = refused.map(|error| error.to_string());
     if born < 2 {
@@ -211,10 +209,7 @@ impl Index {
         let mut mine = Ranking::default();
         for shard in (me % SHARDS..SHARDS).step_by(born) {
             let stripes = (born - 1 - me % SHARDS) / SHARDS + 1;
-            self.shards[shard]
-                .lock()
-                .unwrap()
-                .rank(me / SHARDS, stripes, &mut mine);
+            self.shards[shard].lock().unwrap().rank(me / SHARDS, stripes, &mut mine);
         }
         self.ranking.lock().unwrap().merge(&mine);
     }

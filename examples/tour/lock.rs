@@ -36,9 +36,7 @@ pub(crate) fn time(load: Load) -> Result<Duration, String> {
         timelines.push(timeline);
     }
     for timeline in timelines {
-        timeline
-            .join()
-            .map_err(|_| "a timeline panicked".to_owned())?;
+        timeline.join().map_err(|_| "a timeline panicked".to_owned())?;
     }
     let time = begin.elapsed();
     let expected = if load.locked {

@@ -56,8 +56,7 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let workspace =
-        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
+    let workspace = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
     let root = arguments.dir.as_deref().unwrap_or(&workspace);
     let timelines = arguments.timelines as usize;
     if let Some(side) = arguments.child {
@@ -74,9 +73,7 @@ fn main() -> ExitCode {
     show_machine();
 
     println!("\n2  A word index: the same program on threads and on virtual processors (VPs)\n");
-    let runs = arguments
-        .runs
-        .unwrap_or(if arguments.quick { 3 } else { 5 }) as usize;
+    let runs = arguments.runs.unwrap_or(if arguments.quick { 3 } else { 5 }) as usize;
     let index = told(compare::run(root, timelines, runs, arguments.verbose));
 
     println!("\n3  What one shared lock costs\n");

@@ -71,24 +71,14 @@ pub(crate) fn run(picture: &Path, runs: usize, quick: bool) -> Result<(), String
         &[10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0]
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!(
-        "   T timelines on {cores} cores do w ns of private work, take one shared lock, and begin again."
-    );
-    println!(
-        "   Ratio = time × cores / work: 1 is perfect; {cores} is no better than one core alone."
-    );
+    println!("   T timelines on {cores} cores do w ns of private work, take one shared lock, and begin again.");
+    println!("   Ratio = time × cores / work: 1 is perfect; {cores} is no better than one core alone.");
     let points = measure(works, cores, runs)?;
     print_table(&points, works);
     let idle = |point: &&Point| point.peer == Peer::NoLock;
-    let unhindered: Vec<f64> = points
-        .iter()
-        .filter(idle)
-        .map(|point| point.ratio)
-        .collect();
+    let unhindered: Vec<f64> = points.iter().filter(idle).map(|point| point.ratio).collect();
     if median(&unhindered) > BUSY {
-        println!(
-            "   Without a lock it is far from 1 too: something else uses the cores now. Compare columns only."
-        );
+        println!("   Without a lock it is far from 1 too: something else uses the cores now. Compare columns only.");
     }
     match plot::draw(&points, cores, picture) {
         Ok(()) => println!("\n   Drawn in {}", picture.display()),
@@ -100,11 +90,10 @@ pub(crate) fn run(picture: &Path, runs: usize, quick: bool) -> Result<(), String
 fn measure(works: &[f64], cores: usize, runs: usize) -> Result<Vec<Point>, String> {
     let runtime = sides::runtime()?;
     let step = nanoseconds_per_step();
-    let bar = ProgressBar::new((runs * works.len() * TIMELINES.len() * PEERS.len()) as u64)
-        .with_style(
-            ProgressStyle::with_template("   {bar:40} {percent:>3} %  the shared lock")
-                .unwrap_or_else(|_| ProgressStyle::default_bar()),
-        );
+    let bar = ProgressBar::new((runs * works.len() * TIMELINES.len() * PEERS.len()) as u64).with_style(
+        ProgressStyle::with_template("   {bar:40} {percent:>3} %  the shared lock")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
     let mut samples = vec![Vec::new(); works.len() * TIMELINES.len() * PEERS.len()];
     for _ in 0..runs {
         let mut samples = samples.iter_mut();
@@ -121,10 +110,7 @@ fn measure(works: &[f64], cores: usize, runs: usize) -> Result<Vec<Point>, Strin
                 for peer in PEERS {
                     let time = time(&runtime, peer, load)?;
                     let ratio = time.as_secs_f64() * 1e9 * cores as f64 / all_work;
-                    samples
-                        .next()
-                        .expect("there is one for each point")
-                        .push(ratio);
+                    samples.next().expect("there is one for each point").push(ratio);
                     bar.inc(1);
                 }
             }
@@ -151,10 +137,7 @@ fn measure(works: &[f64], cores: usize, runs: usize) -> Result<Vec<Point>, Strin
 
 fn time(runtime: &Runtime, peer: Peer, load: Load) -> Result<Duration, String> {
     match peer {
-        Peer::NoLock => sides::lock_on_threads(Load {
-            locked: false,
-            ..load
-        }),
+        Peer::NoLock => sides::lock_on_threads(Load { locked: false, ..load }),
         Peer::Threads => sides::lock_on_threads(load),
         Peer::Vps => sides::lock_on_vps(runtime, load),
     }

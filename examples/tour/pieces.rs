@@ -115,8 +115,7 @@ mod tests {
     use super::*;
     use crate::words::{Ranking, Shard, count};
 
-    const TEXT: &str =
-        "The cat, the CAT & th\u{e9}\u{2014}cat; a 2nd x9 \u{1F600} donaudampfschifffahrt\n\nthe";
+    const TEXT: &str = "The cat, the CAT & th\u{e9}\u{2014}cat; a 2nd x9 \u{1F600} donaudampfschifffahrt\n\nthe";
 
     /// The index of `TEXT`, read in pieces of `size` bytes.
     fn indexed(size: u64) -> Ranking {

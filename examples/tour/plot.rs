@@ -65,16 +65,10 @@ fn draw_panel(area: &Area<'_>, points: &[Point], timelines: usize) -> Result<(),
             .map(|point| (point.work, point.ratio))
             .collect();
         chart
-            .draw_series(LineSeries::new(
-                line.iter().copied(),
-                colour.stroke_width(2),
-            ))?
+            .draw_series(LineSeries::new(line.iter().copied(), colour.stroke_width(2)))?
             .label(peer.name())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        chart.draw_series(
-            line.iter()
-                .map(|&point| Circle::new(point, 3, colour.filled())),
-        )?;
+        chart.draw_series(line.iter().map(|&point| Circle::new(point, 3, colour.filled())))?;
     }
     chart
         .configure_series_labels()

@@ -70,9 +70,7 @@ impl Side {
             Self::Threads => on_threads::index::build(survey, timelines, progress),
             Self::Vps => {
                 let runtime = runtime()?;
-                on(&runtime, move || {
-                    on_vps::index::build(survey, timelines, progress)
-                })
+                on(&runtime, move || on_vps::index::build(survey, timelines, progress))
             }
         }?;
         Ok((indexed, begin.elapsed()))
@@ -91,9 +89,7 @@ pub(crate) fn lock_on_vps(runtime: &Runtime, load: Load) -> Result<Duration, Str
 
 /// A runtime on all cores that this program may use.
 pub(crate) fn runtime() -> Result<Runtime, String> {
-    Runtime::builder()
-        .build()
-        .map_err(|error| error.to_string())
+    Runtime::builder().build().map_err(|error| error.to_string())
 }
 
 /// Runs `program` as a process of `runtime` and waits for its end.

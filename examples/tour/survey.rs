@@ -74,9 +74,7 @@ impl fmt::Display for Kind {
                 write!(f, "a link back to {}; not followed", back_to.display())
             }
             Self::NotFound => f.write_str("leads nowhere: remove the link, or restore its target"),
-            Self::Denied => {
-                f.write_str("no permission: `chmod u+r` it (a folder: `u+rx`), or run as its owner")
-            }
+            Self::Denied => f.write_str("no permission: `chmod u+r` it (a folder: `u+rx`), or run as its owner"),
             Self::Unreadable(error) => write!(f, "cannot be read: {error}"),
         }
     }
@@ -100,8 +98,7 @@ impl Survey {
     /// A sentence for the user if `root` itself cannot be used.
     pub(crate) fn below(root: &Path) -> Result<Self, String> {
         let advice = "give a folder that you may read: cargo run --release --example tour -- DIR";
-        let found =
-            fs::metadata(root).map_err(|error| format!("{}: {error}; {advice}", root.display()))?;
+        let found = fs::metadata(root).map_err(|error| format!("{}: {error}; {advice}", root.display()))?;
         if found.is_dir() {
             fs::read_dir(root).map_err(|error| format!("{}: {error}; {advice}", root.display()))?;
         }
@@ -118,10 +115,7 @@ impl Survey {
                 wanted
             });
         for entry in entries {
-            match entry
-                .map_err(problem_of)
-                .and_then(|entry| sniff(entry, &mut hasher))
-            {
+            match entry.map_err(problem_of).and_then(|entry| sniff(entry, &mut hasher)) {
                 Ok(file) => survey.files.extend(file),
                 Err(problem) => survey.problems.push(problem),
             }
@@ -141,10 +135,7 @@ impl Survey {
     pub(crate) fn problem_lines(&self, limit: usize) -> Vec<String> {
         let mut groups: BTreeMap<u8, Vec<&Problem>> = BTreeMap::new();
         for problem in &self.problems {
-            groups
-                .entry(problem.kind.group())
-                .or_default()
-                .push(problem);
+            groups.entry(problem.kind.group()).or_default().push(problem);
         }
         let mut lines = Vec::new();
         for problems in groups.values() {
@@ -153,9 +144,7 @@ impl Survey {
             }
             if problems.len() > limit {
                 let more = HumanCount((problems.len() - limit) as u64);
-                lines.push(format!(
-                    "… and {more} more like the last (--verbose lists them)"
-                ));
+                lines.push(format!("… and {more} more like the last (--verbose lists them)"));
             }
         }
         lines

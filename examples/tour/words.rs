@@ -143,13 +143,7 @@ mod tests {
         let top: Vec<(u64, &str)> = ranking.top.iter().map(|(n, word)| (*n, &**word)).collect();
         assert_eq!(
             top,
-            [
-                (3, "cat"),
-                (3, "the"),
-                (1, "stra\u{df}e"),
-                (1, "th\u{e9}"),
-                (1, "x9")
-            ]
+            [(3, "cat"), (3, "the"), (1, "stra\u{df}e"), (1, "th\u{e9}"), (1, "x9")]
         );
     }
 

@@ -30,8 +30,7 @@ pub(crate) fn suspend_all(count: u64, stack: usize, look: impl FnOnce()) -> anyh
     let mut coroutines = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let stack = DefaultStack::new(stack)?;
-        let mut coroutine =
-            Coroutine::<(), (), (), _>::with_stack(stack, |yielder, ()| yielder.suspend(()));
+        let mut coroutine = Coroutine::<(), (), (), _>::with_stack(stack, |yielder, ()| yielder.suspend(()));
         coroutine.resume(());
         coroutines.push(coroutine);
     }

@@ -32,10 +32,7 @@ impl Coroutines {
 impl Host for Coroutines {
     fn run(&self, timelines: Vec<Timeline>) -> Duration {
         let start = Instant::now();
-        let coroutines: Vec<_> = timelines
-            .into_iter()
-            .map(|timeline| go!(timeline))
-            .collect();
+        let coroutines: Vec<_> = timelines.into_iter().map(|timeline| go!(timeline)).collect();
         coroutines.into_iter().for_each(join);
         start.elapsed()
     }
@@ -81,10 +78,7 @@ impl Turns for CondvarTurns {
 }
 
 /// may has no bounded channel; its unbounded one.
-pub(crate) fn channel() -> (
-    impl Fn(u64) + Send + 'static,
-    impl Fn() -> u64 + Send + 'static,
-) {
+pub(crate) fn channel() -> (impl Fn(u64) + Send + 'static, impl Fn() -> u64 + Send + 'static) {
     let (sender, receiver) = mpsc::channel();
     (
         // The last value of a ring finds nobody, which is no mistake.

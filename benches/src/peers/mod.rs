@@ -93,11 +93,7 @@ pub(crate) type Stopwatch = Arc<OnceLock<Duration>>;
 /// The first timeline measures, from its first send to the last return of the token, so that the
 /// start of a thousand threads is not counted as hops. It comes last in the list: all others are
 /// started before it.
-pub(crate) fn ring<S, R>(
-    length: u64,
-    laps: u64,
-    make: impl Fn() -> (S, R),
-) -> (Vec<Timeline>, Stopwatch)
+pub(crate) fn ring<S, R>(length: u64, laps: u64, make: impl Fn() -> (S, R)) -> (Vec<Timeline>, Stopwatch)
 where
     S: Fn(u64) + Send + 'static,
     R: Fn() -> u64 + Send + 'static,
@@ -125,11 +121,7 @@ where
             token = receive();
         }
         let elapsed = start.elapsed();
-        assert_eq!(
-            token,
-            laps * length,
-            "the token visits every timeline in every lap"
-        );
+        assert_eq!(token, laps * length, "the token visits every timeline in every lap");
         result.set(elapsed).expect("only this timeline sets it");
     }));
     (timelines, stopwatch)
@@ -144,10 +136,7 @@ mod tests {
     fn a_ring_counts_every_hop() {
         let (timelines, stopwatch) = ring(5, 7, channel);
         Threads::free().run(timelines);
-        assert!(
-            stopwatch.get().is_some(),
-            "the first timeline has stopped the watch"
-        );
+        assert!(stopwatch.get().is_some(), "the first timeline has stopped the watch");
     }
 
     #[test]

@@ -26,17 +26,9 @@ pub(crate) struct Vps {
 impl Vps {
     /// VPs on `workers` controllers, placed as the default assigner does.
     pub(crate) fn on(workers: usize) -> Self {
-        let builder = Runtime::builder()
-            .controllers(workers)
-            .pin(true)
-            .stack_size(STACK);
-        let runtime = builder
-            .build()
-            .expect("a runtime needs threads and stacks only");
-        Self {
-            runtime,
-            apart: false,
-        }
+        let builder = Runtime::builder().controllers(workers).pin(true).stack_size(STACK);
+        let runtime = builder.build().expect("a runtime needs threads and stacks only");
+        Self { runtime, apart: false }
     }
 
     /// The same with the home of every VP on another core.
@@ -178,10 +170,7 @@ impl Turns for CondvarTurns {
 }
 
 /// A channel with room for one value.
-pub(crate) fn channel() -> (
-    impl Fn(u64) + Send + 'static,
-    impl Fn() -> u64 + Send + 'static,
-) {
+pub(crate) fn channel() -> (impl Fn(u64) + Send + 'static, impl Fn() -> u64 + Send + 'static) {
     let (sender, receiver) = sync_channel(1);
     (
         // The last value of a ring finds nobody, which is no mistake.

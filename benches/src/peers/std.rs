@@ -50,17 +50,14 @@ impl Host for Threads {
                 (start, Instant::now())
             })
         };
-        let threads: Vec<JoinHandle<(Instant, Instant)>> =
-            timelines.into_iter().enumerate().map(start).collect();
+        let threads: Vec<JoinHandle<(Instant, Instant)>> = timelines.into_iter().enumerate().map(start).collect();
         gate.wait();
         let spans = threads
             .into_iter()
             .map(|thread| thread.join().expect("a timeline panicked"));
         let (starts, ends): (Vec<_>, Vec<_>) = spans.unzip();
         let (start, end) = (starts.into_iter().min(), ends.into_iter().max());
-        start
-            .zip(end)
-            .map_or(Duration::ZERO, |(start, end)| end - start)
+        start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)
     }
 }
 
@@ -86,10 +83,7 @@ impl Turns for CondvarTurns {
     fn pass(&self, mine: bool) {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         while *turn != mine {
-            turn = self
-                .changed
-                .wait(turn)
-                .unwrap_or_else(PoisonError::into_inner);
+            turn = self.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         *turn = !mine;
         self.changed.notify_one();
@@ -97,10 +91,7 @@ impl Turns for CondvarTurns {
 }
 
 /// A channel with room for one value.
-pub(crate) fn channel() -> (
-    impl Fn(u64) + Send + 'static,
-    impl Fn() -> u64 + Send + 'static,
-) {
+pub(crate) fn channel() -> (impl Fn(u64) + Send + 'static, impl Fn() -> u64 + Send + 'static) {
     let (sender, receiver) = sync_channel(1);
     (
         // The last value of a ring finds nobody, which is no mistake.

@@ -92,23 +92,13 @@ impl Tasks {
         let (send_back, mut receive_back) = mpsc::channel(1);
         let ping = async move {
             for round in 0..rounds {
-                send_there
-                    .send(round)
-                    .await
-                    .expect("the pong outlives the last round");
-                assert_eq!(
-                    receive_back.recv().await,
-                    Some(round),
-                    "the pong answers another ping"
-                );
+                send_there.send(round).await.expect("the pong outlives the last round");
+                assert_eq!(receive_back.recv().await, Some(round), "the pong answers another ping");
             }
         };
         let pong = async move {
             for _ in 0..rounds {
-                let round = receive_there
-                    .recv()
-                    .await
-                    .expect("the ping outlives the last round");
+                let round = receive_there.recv().await.expect("the ping outlives the last round");
                 // The last pong may find the ping already gone.
                 let _ = send_back.send(round).await;
             }
@@ -120,25 +110,19 @@ impl Tasks {
     /// [`super::ring`].
     pub(crate) fn ring(&self, length: u64, laps: u64) -> Duration {
         let stopwatch = Stopwatch::default();
-        let (mut sends, receives): (Vec<_>, Vec<_>) = (0..length)
-            .map(|_| mpsc::unbounded_channel::<u64>())
-            .unzip();
+        let (mut sends, receives): (Vec<_>, Vec<_>) = (0..length).map(|_| mpsc::unbounded_channel::<u64>()).unzip();
         sends.rotate_left(1);
         let mut pairs = sends.into_iter().zip(receives);
         let (send, mut receive) = pairs.next().expect("a ring has at least one channel");
-        let pass_on =
-            |(send, mut receive): (mpsc::UnboundedSender<u64>, mpsc::UnboundedReceiver<_>)| {
-                let body: Body = Box::pin(async move {
-                    for _ in 0..laps {
-                        let token = receive
-                            .recv()
-                            .await
-                            .expect("the sender outlives the last lap");
-                        let _ = send.send(token + 1);
-                    }
-                });
-                body
-            };
+        let pass_on = |(send, mut receive): (mpsc::UnboundedSender<u64>, mpsc::UnboundedReceiver<_>)| {
+            let body: Body = Box::pin(async move {
+                for _ in 0..laps {
+                    let token = receive.recv().await.expect("the sender outlives the last lap");
+                    let _ = send.send(token + 1);
+                }
+            });
+            body
+        };
         let mut bodies: Vec<Body> = pairs.map(pass_on).collect();
         let result = Arc::clone(&stopwatch);
         bodies.push(Box::pin(async move {
@@ -146,17 +130,10 @@ impl Tasks {
             let mut token = 0;
             for _ in 0..laps {
                 let _ = send.send(token + 1);
-                token = receive
-                    .recv()
-                    .await
-                    .expect("the sender outlives the last lap");
+                token = receive.recv().await.expect("the sender outlives the last lap");
             }
             let elapsed = start.elapsed();
-            assert_eq!(
-                token,
-                laps * length,
-                "the token visits every task in every lap"
-            );
+            assert_eq!(token, laps * length, "the token visits every task in every lap");
             result.set(elapsed).expect("only this task sets it");
         }));
         self.run(bodies);
@@ -203,9 +180,7 @@ impl Tasks {
             let end = Instant::now() + period;
             while Instant::now() < end {
                 crate::workloads::idle::compute(pause, pause, || {});
-                tokio::spawn(async {})
-                    .await
-                    .expect("an empty task does not panic");
+                tokio::spawn(async {}).await.expect("an empty task does not panic");
             }
         });
         self.run(vec![body]);

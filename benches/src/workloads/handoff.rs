@@ -13,9 +13,7 @@ use crate::peers::may::Coroutines;
 use crate::peers::proto::{self, Vps};
 use crate::peers::std::Threads;
 use crate::peers::tokio::Tasks;
-use crate::peers::{
-    Host, Timeline, crossbeam, may, parking_lot, ping_pong, spin, std as os, take_turns,
-};
+use crate::peers::{Host, Timeline, crossbeam, may, parking_lot, ping_pong, spin, std as os, take_turns};
 use crate::plan::Plan;
 use crate::record::{Case, Measure, Results};
 
@@ -65,8 +63,7 @@ impl Workload for Handoff {
             ("parking_lot", 1, "condvar", slow),
             ("parking_lot", 2, "condvar", slowest),
         ];
-        let case =
-            |(peer, workers, param, size)| Case::new(self.name(), peer, workers, param, size);
+        let case = |(peer, workers, param, size)| Case::new(self.name(), peer, workers, param, size);
         cases.map(case).into()
     }
 
@@ -79,14 +76,8 @@ impl Workload for Handoff {
                 let tasks = Tasks::on(if case.peer == "tokio" { workers } else { 0 });
                 warm_and_time(size, |rounds| tasks.ping_pong(rounds))
             }
-            ("may", "channel") => rounds(&Coroutines::on(workers), size, |n| {
-                ping_pong(n, may::channel)
-            }),
-            ("may", _) => rounds(
-                &Coroutines::on(workers),
-                size,
-                take_turns::<may::CondvarTurns>,
-            ),
+            ("may", "channel") => rounds(&Coroutines::on(workers), size, |n| ping_pong(n, may::channel)),
+            ("may", _) => rounds(&Coroutines::on(workers), size, take_turns::<may::CondvarTurns>),
             ("crossbeam", _) => rounds(&threads, size, |n| ping_pong(n, crossbeam::channel)),
             ("std", "channel") => rounds(&threads, size, |n| ping_pong(n, os::channel)),
             ("std", _) => rounds(&threads, size, take_turns::<os::CondvarTurns>),
@@ -109,8 +100,7 @@ impl Workload for Handoff {
     }
 
     fn goals(&self, _plan: &Plan, results: &Results) -> Vec<Goal> {
-        let median =
-            |peer, workers, param: &str| results.median(peer, workers, param, "ns_per_round_trip");
+        let median = |peer, workers, param: &str| results.median(peer, workers, param, "ns_per_round_trip");
         let tokio = median("tokio", 1, "channel");
         let rivals = ["tokio", "may", "crossbeam"];
         let (name, figure) = best(&rivals.map(|peer| (peer, median(peer, 2, "channel"))));
@@ -121,27 +111,9 @@ impl Workload for Handoff {
             let one = median("proto", 1, way);
             let two = median("proto", 2, way);
             let across = median("proto", 2, &apart);
-            goals.push(Goal::against(
-                format!("{way}, 1 worker, ns"),
-                one,
-                0.3,
-                "tokio",
-                tokio,
-            ));
-            goals.push(Goal::against(
-                format!("{way}, 2 workers, ns"),
-                two,
-                0.6,
-                name,
-                figure,
-            ));
-            goals.push(Goal::against(
-                format!("{apart}, ns"),
-                across,
-                5.0,
-                "spin",
-                spin,
-            ));
+            goals.push(Goal::against(format!("{way}, 1 worker, ns"), one, 0.3, "tokio", tokio));
+            goals.push(Goal::against(format!("{way}, 2 workers, ns"), two, 0.6, name, figure));
+            goals.push(Goal::against(format!("{apart}, ns"), across, 5.0, "spin", spin));
         }
         goals
     }

@@ -107,11 +107,7 @@ impl Workload for Idle {
         let percent = |param| results.median("proto", 2, param, "core_percent");
         vec![
             Goal::below("nothing to do, % of a core", percent("nothing"), 0.5),
-            Goal::at_most(
-                "forking every 100 µs, % of a core",
-                percent("forking"),
-                115.0,
-            ),
+            Goal::at_most("forking every 100 µs, % of a core", percent("forking"), 115.0),
         ]
     }
 }

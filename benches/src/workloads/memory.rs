@@ -88,9 +88,7 @@ impl Workload for Memory {
                     Ok(())
                 })
             }
-            "corosensei" => weigh(case, |count, look| {
-                corosensei::suspend_all(count, 64 << 10, look)
-            }),
+            "corosensei" => weigh(case, |count, look| corosensei::suspend_all(count, 64 << 10, look)),
             "may" => {
                 Coroutines::on(1);
                 weigh(case, |count, look| {
@@ -120,11 +118,7 @@ impl Workload for Memory {
         // Fewer VPs than the million of the goal get so much less time.
         let seconds = 5.0 * count as f64 / 1e6;
         vec![
-            Goal::at_most(
-                format!("{param} bytes each"),
-                median("resident_bytes"),
-                4.5 * 1024.0,
-            ),
+            Goal::at_most(format!("{param} bytes each"), median("resident_bytes"), 4.5 * 1024.0),
             Goal::at_most(format!("{param} mappings"), median("mappings"), 100.0),
             Goal::at_most(format!("{param} seconds"), median("seconds"), seconds),
         ]

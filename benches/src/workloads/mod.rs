@@ -42,11 +42,7 @@ pub(crate) trait Workload: Sync {
 
     /// Draws the figures into `folder`.
     fn plot(&self, records: &[Record], folder: &Path) -> anyhow::Result<()> {
-        plot::bars(
-            records,
-            &folder.join(self.name()).with_extension("svg"),
-            self.about(),
-        )
+        plot::bars(records, &folder.join(self.name()).with_extension("svg"), self.about())
     }
 }
 

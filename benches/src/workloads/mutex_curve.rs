@@ -92,10 +92,7 @@ fn worst_point(plan: &Plan, results: &Results, timelines: u64, rival: &str) -> O
         let ours = results.median("proto", CORES, &param, "ratio")?;
         (theirs >= WORST_POINT.1).then_some((point.cycles, ours / theirs))
     };
-    plan.points
-        .iter()
-        .filter_map(at)
-        .max_by(|a, b| a.1.total_cmp(&b.1))
+    plan.points.iter().filter_map(at).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 impl Workload for MutexCurve {
@@ -112,8 +109,7 @@ impl Workload for MutexCurve {
             vec![100, 5_200],
             vec![37, 72, 100, 190, 720, 5_200, 14_000, 37_000],
             vec![
-                37, 52, 72, 100, 140, 190, 268, 380, 720, 1_400, 2_700, 5_200, 14_000, 37_000,
-                100_000,
+                37, 52, 72, 100, 140, 190, 268, 380, 720, 1_400, 2_700, 5_200, 14_000, 37_000, 100_000,
             ],
         )
     }
@@ -126,15 +122,7 @@ impl Workload for MutexCurve {
             case.points.clone_from(&plan.points);
             case
         };
-        let peers = [
-            "none",
-            "proto",
-            "std",
-            "parking_lot",
-            "pthread",
-            "may",
-            "tokio",
-        ];
+        let peers = ["none", "proto", "std", "parking_lot", "pthread", "may", "tokio"];
         let all = peers
             .iter()
             .flat_map(|peer| TIMELINES.map(|timelines| case(peer, timelines)));
@@ -154,9 +142,7 @@ impl Workload for MutexCurve {
             "may" => sweep(case, on::<may::MutexCount>(&Coroutines::on(CORES))),
             "tokio" => {
                 let tasks = Tasks::on(CORES);
-                sweep(case, |timelines, each, steps| {
-                    tasks.curve(timelines, each, steps)
-                })
+                sweep(case, |timelines, each, steps| tasks.curve(timelines, each, steps))
             }
             "proto" => sweep(case, on::<proto::MutexCount>(&Vps::on(CORES))),
             _ => Err(unknown(case)),
@@ -171,13 +157,7 @@ impl Workload for MutexCurve {
             let median = |peer, metric| results.median(peer, CORES, &param, metric);
             let mut against = |what: &str, metric, limit| {
                 let (ours, theirs) = (median("proto", metric), median(RIVAL, metric));
-                goals.push(Goal::against(
-                    format!("{param} {what}"),
-                    ours,
-                    limit,
-                    RIVAL,
-                    theirs,
-                ));
+                goals.push(Goal::against(format!("{param} {what}"), ours, limit, RIVAL, theirs));
             };
             against("mean ratio", "geometric_mean", 1.0);
             match timelines {
@@ -212,13 +192,7 @@ impl Workload for MutexCurve {
             }
             let file = folder.join(format!("{}-{timelines}.svg", self.name()));
             let title = format!("{timelines} timelines on {CORES} cores, one lock");
-            plot::curves(
-                &lines,
-                &file,
-                &title,
-                "cycles between locks",
-                "time × cores / work",
-            )?;
+            plot::curves(&lines, &file, &title, "cycles between locks", "time × cores / work")?;
         }
         Ok(())
     }

@@ -196,10 +196,7 @@ mod counter {
     }
 
     fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
-        #[expect(
-            unused_unsafe,
-            reason = "safe in newer compilers, unsafe in our oldest"
-        )]
+        #[expect(unused_unsafe, reason = "safe in newer compilers, unsafe in our oldest")]
         // SAFETY: every x86-64 processor has the instruction; an unknown leaf gives zeros or another leaf's values,
         // and the callers ask for the highest leaf first.
         unsafe {
@@ -298,10 +295,7 @@ mod tests {
                 while instant.elapsed() < Duration::from_millis(5) {
                     std::hint::spin_loop();
                 }
-                let (ours, theirs) = (
-                    clock.since(start) as f64,
-                    instant.elapsed().as_nanos() as f64,
-                );
+                let (ours, theirs) = (clock.since(start) as f64, instant.elapsed().as_nanos() as f64);
                 (ours / theirs - 1.0).abs()
             })
             .fold(f64::INFINITY, f64::min);
@@ -314,10 +308,7 @@ mod tests {
         let span = Duration::from_secs(3_600);
         let back = clock.to_nanoseconds(clock.to_cycles(span));
         let error = back.abs_diff(span.as_nanos() as u64);
-        assert!(
-            error < 10_000,
-            "an hour there and back is off by {error} ns"
-        );
+        assert!(error < 10_000, "an hour there and back is off by {error} ns");
     }
 
     #[test]

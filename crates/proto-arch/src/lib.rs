@@ -19,10 +19,7 @@
 //! Linux on x86-64 and AArch64. Under [Miri](https://github.com/rust-lang/miri) the crate works with the
 //! [`Thread`](fiber::Backend::Thread) back end of [`fiber`] and with full fences in [`barrier`].
 
-#[cfg(not(all(
-    target_os = "linux",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-)))]
+#[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 compile_error!(
     "proto-arch supports Linux on x86-64 and AArch64: its stacks, its overflow report and its clock are written for them"
 );

@@ -116,12 +116,7 @@ impl Parker {
     fn take_token(&self) -> bool {
         // Acquire: pairs with the Release swap in `unpark`. A failure reads nothing that anybody uses.
         self.state
-            .compare_exchange(
-                NOTIFIED,
-                EMPTY,
-                Acquire,
-                std::sync::atomic::Ordering::Relaxed,
-            )
+            .compare_exchange(NOTIFIED, EMPTY, Acquire, std::sync::atomic::Ordering::Relaxed)
             .is_ok()
     }
 }
@@ -172,14 +167,7 @@ mod futex {
     /// Wakes one thread that sleeps at the address.
     pub(super) fn wake_one(word: *const AtomicU32) {
         // SAFETY: FUTEX_WAKE takes the address as a key and never reads through it, so it may dangle.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word,
-                libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-                1,
-            )
-        };
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
     }
 }
 
@@ -195,10 +183,7 @@ mod tests {
         parker.unpark();
         parker.unpark();
         parker.park();
-        assert!(
-            !parker.park_timeout(Duration::ZERO),
-            "two tokens must count as one"
-        );
+        assert!(!parker.park_timeout(Duration::ZERO), "two tokens must count as one");
     }
 
     #[test]
@@ -206,10 +191,7 @@ mod tests {
         let parker = Parker::new();
         assert!(!parker.park_timeout(Duration::from_millis(1)));
         parker.unpark();
-        assert!(
-            parker.park_timeout(Duration::MAX),
-            "the token must be found"
-        );
+        assert!(parker.park_timeout(Duration::MAX), "the token must be found");
     }
 
     #[test]

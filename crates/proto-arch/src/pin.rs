@@ -79,8 +79,7 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
             ),
         ));
     }
-    if cpu < MAX_CORE_AFFINITY && core_affinity::set_for_current(core_affinity::CoreId { id: cpu })
-    {
+    if cpu < MAX_CORE_AFFINITY && core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
         return Ok(());
     }
     // Beyond what that crate's fixed set holds, or to learn why it failed.
@@ -116,8 +115,7 @@ mod mask {
             let bytes = size_of_val(words.as_slice());
             // The system call, not glibc's function: only the call says how many bytes the kernel wrote.
             // SAFETY: the kernel writes at most `bytes` bytes to the words.
-            let written =
-                unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
+            let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
             if written > 0 {
                 break;
             }
@@ -195,10 +193,7 @@ mod tests {
         // A thread of its own, whose narrow mask the child inherits.
         let output = thread::spawn(move || {
             pin_current_thread(last).expect("pin");
-            Command::new(program)
-                .args(["--exact", name])
-                .env(CHILD, "1")
-                .output()
+            Command::new(program).args(["--exact", name]).env(CHILD, "1").output()
         });
         let output = output.join().expect("thread").expect("child");
         assert!(output.status.success(), "{output:?}");

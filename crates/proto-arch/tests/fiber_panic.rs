@@ -40,14 +40,8 @@ fn a_panic_that_escapes_from_an_entry_aborts_with_a_line() {
             .output()
             .expect("the child runs");
         let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(
-            output.status.signal(),
-            Some(libc::SIGABRT),
-            "{backend}: {output:?}"
-        );
-        let panic = text
-            .find("on a fiber")
-            .expect("Rust's own message comes first");
+        assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{backend}: {output:?}");
+        let panic = text.find("on a fiber").expect("Rust's own message comes first");
         let ours = text.find("proto-runtime: a panic escaped from the entry of a fiber");
         assert!(ours.is_some_and(|ours| ours > panic), "{backend}: {text}");
     }

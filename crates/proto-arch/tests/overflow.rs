@@ -44,14 +44,11 @@ fn on_fiber(guards: Guards, body: unsafe fn(*mut ())) {
         guards,
         ..StackOptions::with_size(64 * 1024)
     };
-    let stack = StackArena::new(options)
-        .and_then(|arena| arena.take())
-        .expect("stack");
+    let stack = StackArena::new(options).and_then(|arena| arena.take()).expect("stack");
     let owner: *const &str = &NAME;
     stack.set_owner(owner.cast());
     // SAFETY: the bodies need no argument and do not unwind.
-    let fiber =
-        unsafe { Fiber::new(Backend::Coroutine, stack, body, ptr::null_mut()) }.expect("fiber");
+    let fiber = unsafe { Fiber::new(Backend::Coroutine, stack, body, ptr::null_mut()) }.expect("fiber");
     let fiber: *const Fiber = &*fiber;
     // SAFETY: it is fresh.
     unsafe { Fiber::resume(fiber) };
@@ -88,9 +85,7 @@ fn misbehave_when_asked_to() {
             unsafe { wild.write_volatile(1) };
         }
         "recursion on a thread" => {
-            let thread = thread::Builder::new()
-                .name("deep".to_owned())
-                .spawn(|| recurse(0));
+            let thread = thread::Builder::new().name("deep".to_owned()).spawn(|| recurse(0));
             let _ = thread.expect("thread").join();
         }
         "a signal from outside" => {
@@ -108,8 +103,7 @@ fn misbehave_when_asked_to() {
             }
             let mut id = 0;
             // SAFETY: the function takes no argument and lives for ever.
-            let result =
-                unsafe { libc::pthread_create(&raw mut id, ptr::null(), foreign, ptr::null_mut()) };
+            let result = unsafe { libc::pthread_create(&raw mut id, ptr::null(), foreign, ptr::null_mut()) };
             assert_eq!(result, 0);
             // SAFETY: the thread was made above and is joined once.
             unsafe { libc::pthread_join(id, ptr::null_mut()) };
@@ -120,12 +114,7 @@ fn misbehave_when_asked_to() {
 
 fn child(case: &str, bare: bool) -> Output {
     let mut command = Command::new(env::current_exe().expect("this program"));
-    command.args([
-        "--exact",
-        "misbehave_when_asked_to",
-        "--nocapture",
-        "--test-threads=1",
-    ]);
+    command.args(["--exact", "misbehave_when_asked_to", "--nocapture", "--test-threads=1"]);
     command.env(CASE, case).env("RUST_BACKTRACE", "0");
     if bare {
         command.env(BARE, "1");
@@ -136,12 +125,9 @@ fn child(case: &str, bare: bool) -> Output {
 fn is_reported(case: &str) {
     let output = child(case, false);
     let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        output.status.signal(),
-        Some(libc::SIGABRT),
-        "{case}: {output:?}"
-    );
-    let expected = "proto-runtime: virtual processor 'worker/parse' overflowed its 64 KiB stack (guard page touched at 0x";
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{case}: {output:?}");
+    let expected =
+        "proto-runtime: virtual processor 'worker/parse' overflowed its 64 KiB stack (guard page touched at 0x";
     assert!(text.contains(expected), "{case}: {text}");
     assert!(
         text.contains("give it a larger one with `stack_size`\n"),

@@ -69,7 +69,8 @@ pub use self::{
     scope::{Scope, ScopedJoinHandle, scope},
     task::join,
     vp::{
-        CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, current_name, on_vp, panicking, unwinding, yield_now,
+        CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, current_name, on_vp, panicking, unwinding,
+        yield_now,
     },
 };
 #[cfg(not(loom))]

@@ -189,8 +189,7 @@ impl Fiber {
             return Ok(fiber);
         }
         let _ = backend;
-        let switch =
-            thread::Switch::new(stack.size(), entry).map_err(|source| FiberError { source })?;
+        let switch = thread::Switch::new(stack.size(), entry).map_err(|source| FiberError { source })?;
         Ok(Self::boxed(Switch::Thread(switch), stack))
     }
 
@@ -320,9 +319,7 @@ impl Fiber {
             self.is_unused(),
             "the stack of a suspended fiber cannot be taken: its frames are still in use"
         );
-        self.stack
-            .take()
-            .expect("a fiber has a stack until it is taken apart")
+        self.stack.take().expect("a fiber has a stack until it is taken apart")
     }
 
     /// Whether no frame is on the stack: fresh or finished.
@@ -381,9 +378,7 @@ struct AbortOnUnwind;
 
 impl Drop for AbortOnUnwind {
     fn drop(&mut self) {
-        eprintln!(
-            "proto-runtime: a panic escaped from the entry of a fiber; there is nobody to catch it, so we abort"
-        );
+        eprintln!("proto-runtime: a panic escaped from the entry of a fiber; there is nobody to catch it, so we abort");
         std::process::abort();
     }
 }

@@ -174,8 +174,7 @@ fn a_fresh_fiber_is_dropped_without_running(backend: Backend) {
     for take in [false, true] {
         let stack = arena.take().expect("stack");
         // SAFETY: it never runs.
-        let fiber =
-            unsafe { Fiber::new(backend, stack, never, std::ptr::null_mut()) }.expect("fiber");
+        let fiber = unsafe { Fiber::new(backend, stack, never, std::ptr::null_mut()) }.expect("fiber");
         assert!(!fiber.is_finished());
         if take {
             drop(fiber.into_stack());

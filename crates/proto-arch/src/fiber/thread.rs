@@ -142,9 +142,7 @@ fn run(baton: &Baton, size: usize, entry: Entry) {
     let frame = 0_u8;
     let top = (&raw const frame).addr();
     // Relaxed: read by others only after the baton was passed.
-    baton
-        .limit
-        .store(top.saturating_sub(size) + 16 * 1024, Relaxed);
+    baton.limit.store(top.saturating_sub(size) + 16 * 1024, Relaxed);
     // SAFETY: the duties are those of `Fiber::new`'s caller; a thread calls its function once.
     unsafe { entry.run() };
     baton.pass(FINISHED, &baton.controller);

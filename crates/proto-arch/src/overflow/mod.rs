@@ -220,12 +220,7 @@ fn registers(context: &libc::ucontext_t) -> (usize, usize) {
 /// # Safety
 ///
 /// - Called by a signal handler, with the arguments it got.
-unsafe fn forward(
-    previous: &libc::sigaction,
-    signal: c_int,
-    info: *mut siginfo_t,
-    context: *mut c_void,
-) {
+unsafe fn forward(previous: &libc::sigaction, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     match previous.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: `info` is the kernel's.
@@ -250,8 +245,7 @@ unsafe fn forward(
         }
         function => {
             // SAFETY: without SA_SIGINFO this is the address of such a function.
-            let function =
-                unsafe { mem::transmute::<usize, unsafe extern "C" fn(c_int)>(function) };
+            let function = unsafe { mem::transmute::<usize, unsafe extern "C" fn(c_int)>(function) };
             // SAFETY: the argument is the one that the kernel would have passed.
             unsafe { function(signal) };
         }

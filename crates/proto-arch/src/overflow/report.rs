@@ -45,8 +45,7 @@ impl ReportLine {
         let mut rest = &self.bytes[..=end];
         while !rest.is_empty() {
             // SAFETY: the bytes are initialised and outlive the call.
-            let written =
-                unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
+            let written = unsafe { libc::write(libc::STDERR_FILENO, rest.as_ptr().cast(), rest.len()) };
             match usize::try_from(written) {
                 Ok(written) if written > 0 => rest = &rest[written..],
                 // Nobody can be told that nobody can be told.
@@ -75,11 +74,7 @@ impl fmt::Write for ReportLine {
         };
         to.copy_from_slice(from);
         self.len += taken;
-        if taken == text.len() {
-            Ok(())
-        } else {
-            Err(fmt::Error)
-        }
+        if taken == text.len() { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

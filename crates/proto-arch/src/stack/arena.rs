@@ -211,12 +211,7 @@ impl StackArena {
     /// Installs the guard of a fresh stack, outside of the lock. On failure the stack stays unused for ever (it cannot
     /// go to the pool without a guard).
     #[cold]
-    fn prepare(
-        &self,
-        region: NonNull<Region>,
-        index: u16,
-        stack: Stack,
-    ) -> Result<Stack, StackError> {
+    fn prepare(&self, region: NonNull<Region>, index: u16, stack: Stack) -> Result<Stack, StackError> {
         // SAFETY: the region lives as long as `stack`.
         let region = unsafe { region.as_ref() };
         // SAFETY: we hold the stack, and nobody has used it.
@@ -227,10 +222,7 @@ impl StackArena {
         if !cfg!(miri) {
             // Valgrind must know stacks to tell a switch from a wild stack pointer; elsewhere it is a few instructions
             // without effect. Not taken back: a range that is unmapped later costs Valgrind a search, and us no memory.
-            let registration = ValgrindStackRegistration::new(
-                stack.limit() as *mut u8,
-                stack.base() - stack.limit(),
-            );
+            let registration = ValgrindStackRegistration::new(stack.limit() as *mut u8, stack.base() - stack.limit());
             std::mem::forget(registration);
         }
         Ok(stack)
@@ -341,10 +333,6 @@ impl Shared {
         slot.next.store(pool, Relaxed);
         state.pool = name.word();
         state.out -= 1;
-        if state.out == 0 {
-            state.kept.take()
-        } else {
-            None
-        }
+        if state.out == 0 { state.kept.take() } else { None }
     }
 }

@@ -44,19 +44,12 @@ impl fmt::Display for StackError {
                  into the address space",
                 super::MIN_SIZE
             ),
-            Self::Map {
-                bytes,
-                stacks,
-                source,
-            } => write!(
+            Self::Map { bytes, stacks, source } => write!(
                 f,
                 "cannot map {bytes} bytes for stacks beyond the {stacks} there are: {source}; use smaller stacks, or raise \
                  the limit concerned (`ulimit -v`, vm.overcommit_memory, vm.max_map_count)"
             ),
-            Self::GuardBudget {
-                budget,
-                max_map_count,
-            } => write!(
+            Self::GuardBudget { budget, max_map_count } => write!(
                 f,
                 "{budget} stacks are as many as can be guarded here: each needs two mappings and vm.max_map_count is \
                  {max_map_count}; raise it (`sysctl vm.max_map_count=…`), or run on Linux 6.13 or later, which guards \

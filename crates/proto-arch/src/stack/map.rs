@@ -36,20 +36,9 @@ impl Mapping {
     /// Reserves `len` bytes, readable and writable.
     pub(crate) fn reserve(len: usize) -> io::Result<Self> {
         // Miri knows the plain form only.
-        let flags = libc::MAP_PRIVATE
-            | libc::MAP_ANONYMOUS
-            | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
         // SAFETY: a mapping at an address of the kernel's choice replaces nothing.
-        let start = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                -1,
-                0,
-            )
-        };
+        let start = unsafe { libc::mmap(ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -200,8 +189,7 @@ impl ProtectBudget {
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or(65_530);
-            let in_use =
-                fs::read_to_string("/proc/self/maps").map_or(1_000, |maps| maps.lines().count());
+            let in_use = fs::read_to_string("/proc/self/maps").map_or(1_000, |maps| maps.lines().count());
             Self::of(max_map_count, in_use)
         })
     }
@@ -218,9 +206,7 @@ impl ProtectBudget {
     pub(super) fn take(self) -> bool {
         // Relaxed: a count that orders nothing.
         PROTECTED
-            .fetch_update(Relaxed, Relaxed, |used| {
-                (used < self.stacks).then_some(used + 1)
-            })
+            .fetch_update(Relaxed, Relaxed, |used| (used < self.stacks).then_some(used + 1))
             .is_ok()
     }
 

@@ -146,11 +146,7 @@ impl Drop for Region {
             entry.withdraw();
         }
         if self.kind == GuardKind::Protect {
-            let guarded = self
-                .slots
-                .iter()
-                .filter(|slot| slot.was_handed_out())
-                .count();
+            let guarded = self.slots.iter().filter(|slot| slot.was_handed_out()).count();
             ProtectBudget::give(guarded);
         }
     }
@@ -310,10 +306,7 @@ impl Stack {
     #[inline]
     pub fn set_owner(&self, owner: *const ()) {
         // Release: pairs with the Acquire in `Region::locate`.
-        self.region()
-            .slot(self.index)
-            .owner
-            .store(owner.cast_mut(), Release);
+        self.region().slot(self.index).owner.store(owner.cast_mut(), Release);
     }
 
     /// Bytes from the end of the memory down to the deepest page that is resident: how deep the stack ever was since it was last
@@ -323,10 +316,7 @@ impl Stack {
         let region = self.region();
         let end = self.end();
         let range = end - self.size()..end;
-        region
-            .map
-            .lowest_resident(range)
-            .map_or(0, |lowest| end - lowest)
+        region.map.lowest_resident(range).map_or(0, |lowest| end - lowest)
     }
 
     /// Gives the memory below the top `keep` bytes (rounded up to pages) back to the system. Returns whether there was
@@ -360,10 +350,7 @@ impl Drop for Stack {
         // SAFETY: the region's arena outlives it, and the region lives, see `region`.
         let shared = unsafe { region.shared.as_ref() };
         // Relaxed: who is handed the stack next sees it by the arena's lock.
-        region
-            .slot(self.index)
-            .owner
-            .store(ptr::null_mut(), Relaxed);
+        region.slot(self.index).owner.store(ptr::null_mut(), Relaxed);
         let name = Name::new(region.number, self.index);
         let kept = shared.put(name);
         // Last: it may free the arena, and the region with it.

@@ -92,9 +92,7 @@ fn many_threads_take_and_give() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for round in 0..rounds {
-                    let held: Vec<Stack> = (0..round % 7)
-                        .map(|_| arena.take().expect("stack"))
-                        .collect();
+                    let held: Vec<Stack> = (0..round % 7).map(|_| arena.take().expect("stack")).collect();
                     for stack in &held {
                         let owner: *const Stack = stack;
                         stack.set_owner(owner.cast());
@@ -112,12 +110,7 @@ mod native {
 
     fn resident_bytes() -> usize {
         let statm = std::fs::read_to_string("/proc/self/statm").expect("statm");
-        let pages: usize = statm
-            .split(' ')
-            .nth(1)
-            .expect("field")
-            .parse()
-            .expect("number");
+        let pages: usize = statm.split(' ').nth(1).expect("field").parse().expect("number");
         pages * map::page_size()
     }
 

@@ -49,11 +49,7 @@ pub(super) fn from_mask(text: &str) -> Option<Vec<usize>> {
         } else {
             u32::from_str_radix(digits, 16).ok()?
         };
-        cpus.extend(
-            (0..32)
-                .filter(|bit| word >> bit & 1 == 1)
-                .map(|bit| index * 32 + bit),
-        );
+        cpus.extend((0..32).filter(|bit| word >> bit & 1 == 1).map(|bit| index * 32 + bit));
     }
     Some(cpus)
 }

@@ -34,10 +34,7 @@ impl Topology {
         if a == b {
             return Distance::Same;
         }
-        let (of_a, of_b) = (
-            &self.cores[a.index()].group_of,
-            &self.cores[b.index()].group_of,
-        );
+        let (of_a, of_b) = (&self.cores[a.index()].group_of, &self.cores[b.index()].group_of);
         let shared = |level: Level| {
             let level = level as usize;
             of_a[level].is_some() && of_a[level] == of_b[level]

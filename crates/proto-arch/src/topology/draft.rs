@@ -39,16 +39,13 @@ impl Draft {
             cpus,
             ..Self::new(Source::Flat)
         };
-        draft
-            .build()
-            .expect("a flat machine with a core is consistent")
+        draft.build().expect("a flat machine with a core is consistent")
     }
 
     /// What `keep` leaves of a topology.
     pub(super) fn of(topology: &Topology, keep: impl Fn(usize) -> bool) -> Self {
-        let cpus = |members: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
-            members.filter(|cpu| keep(*cpu)).collect()
-        };
+        let cpus =
+            |members: &mut dyn Iterator<Item = usize>| -> Vec<usize> { members.filter(|cpu| keep(*cpu)).collect() };
         Self {
             cpus: cpus(&mut topology.cores.iter().map(|core| core.cpu)),
             groups: topology
@@ -72,14 +69,11 @@ impl Draft {
         self.cpus.sort_unstable();
         self.cpus.dedup();
         if self.cpus.is_empty() || self.cpus.len() > MAX_CORES {
-            return Err(TopologyError::Size {
-                cores: self.cpus.len(),
-            });
+            return Err(TopologyError::Size { cores: self.cpus.len() });
         }
         // Per cpu (by its rank in `self.cpus`) and level the draft group it is in: the first that names it.
         let mut within = vec![[None; Level::ALL.len()]; self.cpus.len()];
-        self.groups
-            .sort_by_key(|group| group.cpus.iter().min().copied());
+        self.groups.sort_by_key(|group| group.cpus.iter().min().copied());
         for (number, group) in self.groups.iter().enumerate() {
             for cpu in &group.cpus {
                 if let Ok(rank) = self.cpus.binary_search(cpu) {

@@ -39,10 +39,7 @@ impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Description { text, at, problem } => {
-                write!(
-                    f,
-                    "machine description `{text}` not understood: {problem}, "
-                )?;
+                write!(f, "machine description `{text}` not understood: {problem}, ")?;
                 match text.get(*at..) {
                     Some(rest) if !rest.is_empty() => write!(f, "at `{rest}`"),
                     _ => f.write_str("at its end"),
@@ -50,11 +47,7 @@ impl fmt::Display for TopologyError {
             }
             Self::Xml { problem } => write!(f, "not a topology in hwloc's XML: {problem}"),
             Self::File { path, source } => {
-                write!(
-                    f,
-                    "cannot read the topology file {}: {source}",
-                    path.display()
-                )
+                write!(f, "cannot read the topology file {}: {source}", path.display())
             }
             Self::Size { cores } => write!(
                 f,

@@ -58,12 +58,7 @@ mod tests {
     use super::*;
     use hwlocality::topology::export::xml::XMLExportFlags;
 
-    const LEVELS: [Level; 4] = [
-        Level::Package,
-        Level::NumaNode,
-        Level::L3,
-        Level::PhysicalCore,
-    ];
+    const LEVELS: [Level; 4] = [Level::Package, Level::NumaNode, Level::L3, Level::PhysicalCore];
 
     fn synthetic(text: &str) -> Hwloc {
         let builder = Hwloc::builder().from_synthetic(text).expect("understood");
@@ -71,13 +66,7 @@ mod tests {
     }
 
     fn members(machine: &Topology, level: Level) -> Vec<Vec<usize>> {
-        let cpus = |group: &Group| {
-            group
-                .members()
-                .iter()
-                .map(|core| machine.cpu(*core))
-                .collect()
-        };
+        let cpus = |group: &Group| group.members().iter().map(|core| machine.cpu(*core)).collect();
         machine.groups(level).map(cpus).collect()
     }
 
@@ -94,10 +83,7 @@ mod tests {
     #[test]
     fn hwlocs_xml_is_read_as_hwloc_means_it() {
         let hwloc = synthetic("numa:2 pack:2 l3:1 l2:4 core:1 pu:2");
-        let xml = hwloc
-            .export_xml(XMLExportFlags::empty())
-            .expect("exported")
-            .to_string();
+        let xml = hwloc.export_xml(XMLExportFlags::empty()).expect("exported").to_string();
         let theirs = draft(&hwloc).build().expect("consistent");
         let ours = Topology::from_hwloc_xml(&xml).expect("understood");
         for level in LEVELS {

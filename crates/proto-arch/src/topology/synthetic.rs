@@ -67,11 +67,7 @@ impl<'a> Parser<'a> {
         self.skip_blanks();
         let is_hwloc = self.rest().starts_with(|c: char| c.is_ascii_alphabetic());
         loop {
-            let step = if is_hwloc {
-                self.hwloc_step()
-            } else {
-                self.step()
-            };
+            let step = if is_hwloc { self.hwloc_step() } else { self.step() };
             steps.push(step?);
             self.skip_blanks();
             if self.rest().is_empty() {
@@ -93,20 +89,12 @@ impl<'a> Parser<'a> {
     fn hwloc_step(&mut self) -> Result<Step, TopologyError> {
         let (what, at) = self.word()?;
         if !self.rest().starts_with(':') {
-            return error(
-                self.text,
-                self.at,
-                "expected `:` and a number, as in `core:10`",
-            );
+            return error(self.text, self.at, "expected `:` and a number, as in `core:10`");
         }
         self.at += 1;
         let count = self.count()?;
         if self.rest().starts_with('(') {
-            return error(
-                self.text,
-                self.at,
-                "attributes in parentheses are not supported",
-            );
+            return error(self.text, self.at, "attributes in parentheses are not supported");
         }
         Ok(Step { what, count, at })
     }
@@ -142,9 +130,7 @@ impl<'a> Parser<'a> {
     /// The word of a level; two words for `NUMA nodes` and `L3 caches`.
     fn word(&mut self) -> Result<(Unit, usize), TopologyError> {
         let at = self.at;
-        let word = self
-            .take(|c| c.is_ascii_alphanumeric())
-            .to_ascii_lowercase();
+        let word = self.take(|c| c.is_ascii_alphanumeric()).to_ascii_lowercase();
         let what = match word.trim_end_matches('s') {
             "package" | "pack" | "socket" => Unit::Level(Level::Package),
             "numa" | "numanode" | "node" => Unit::Level(Level::NumaNode),
@@ -161,9 +147,8 @@ impl<'a> Parser<'a> {
                 );
             }
             other => {
-                let problem = format!(
-                    "unknown level `{other}`; there are packages, numa, l3, l2, l1, cores and threads"
-                );
+                let problem =
+                    format!("unknown level `{other}`; there are packages, numa, l3, l2, l1, cores and threads");
                 return error(self.text, at, problem);
             }
         };
@@ -192,10 +177,7 @@ fn check_order(text: &str, steps: &[Step]) -> Result<(), TopologyError> {
         Unit::Thread => Level::ALL.len(),
     };
     for (index, step) in steps.iter().enumerate() {
-        if steps[..index]
-            .iter()
-            .any(|earlier| earlier.what == step.what)
-        {
+        if steps[..index].iter().any(|earlier| earlier.what == step.what) {
             return error(text, step.at, "this level is there twice");
         }
         if index > 0 && rank(steps[index - 1].what) > rank(step.what) {
@@ -214,11 +196,7 @@ fn build(text: &str, steps: &[Step]) -> Result<Topology, TopologyError> {
     for step in steps {
         total *= step.count; // each factor is at most MAX_CORES, and so is the product so far
         if total > MAX_CORES {
-            return error(
-                text,
-                step.at,
-                format!("that makes more than {MAX_CORES} cores"),
-            );
+            return error(text, step.at, format!("that makes more than {MAX_CORES} cores"));
         }
     }
     let mut draft = Draft::new(Source::Synthetic);

@@ -17,17 +17,12 @@ pub(super) fn read(root: &Path) -> Option<Topology> {
         let cpu_dir = root.join(format!("cpu/cpu{cpu}"));
         let topology = cpu_dir.join("topology");
         let mut group = |level, names: [&str; 2]| {
-            let list = names
-                .iter()
-                .find_map(|name| read_list(&topology.join(name)));
+            let list = names.iter().find_map(|name| read_list(&topology.join(name)));
             if let Some(list) = list.filter(|list| is_first(list, cpu)) {
                 draft.add(level, list, None);
             }
         };
-        group(
-            Level::PhysicalCore,
-            ["core_cpus_list", "thread_siblings_list"],
-        );
+        group(Level::PhysicalCore, ["core_cpus_list", "thread_siblings_list"]);
         group(Level::Package, ["package_cpus_list", "core_siblings_list"]);
         for index in 0.. {
             let cache = cpu_dir.join(format!("cache/index{index}"));

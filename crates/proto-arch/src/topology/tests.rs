@@ -20,10 +20,7 @@ fn is_consistent(machine: &Topology) {
         members.sort_unstable();
         members.dedup();
         assert_eq!(members.len(), all, "groups of {level} overlap in {machine}");
-        if matches!(
-            level,
-            Level::Package | Level::NumaNode | Level::PhysicalCore
-        ) {
+        if matches!(level, Level::Package | Level::NumaNode | Level::PhysicalCore) {
             assert_eq!(all, machine.len(), "a core without {level} in {machine}");
         }
         for group in machine.groups(level) {
@@ -75,10 +72,7 @@ fn descriptions_in_the_form_of_hwloc() {
     let machine = parsed("pack:4 l3:1 core:10 pu:1");
     is_consistent(&machine);
     assert_eq!(machine.len(), 40);
-    assert_eq!(
-        (count(&machine, Level::Package), count(&machine, Level::L3)),
-        (4, 4)
-    );
+    assert_eq!((count(&machine, Level::Package), count(&machine, Level::L3)), (4, 4));
     assert_eq!(parsed("numa:2 pack:1 l2:3 core:1 pu:2").len(), 12);
 }
 
@@ -100,10 +94,7 @@ fn wrong_descriptions_say_where_and_what() {
         ("l3:2(size=3) pu:1", 4, "parentheses"),
     ] {
         let error = Topology::parse(text).expect_err(text);
-        let TopologyError::Description {
-            at: place, problem, ..
-        } = &error
-        else {
+        let TopologyError::Description { at: place, problem, .. } = &error else {
             panic!("{text}: {error:?}");
         };
         assert!(problem.contains(expected), "{text}: {error}");
@@ -156,21 +147,14 @@ fn nearest_lists_all_others_in_order_and_not_all_the_same_first() {
 #[test]
 fn a_restricted_machine_keeps_its_shape_and_cpu_numbers() {
     let machine = parsed("2 packages × 4 cores × 2 threads");
-    let part = machine
-        .restricted_to(&[3, 8, 9, 99])
-        .expect("three of them are in it");
+    let part = machine.restricted_to(&[3, 8, 9, 99]).expect("three of them are in it");
     is_consistent(&part);
     assert_eq!(
-        part.core_ids()
-            .map(|core| part.cpu(core))
-            .collect::<Vec<_>>(),
+        part.core_ids().map(|core| part.cpu(core)).collect::<Vec<_>>(),
         [3, 8, 9]
     );
     assert_eq!(count(&part, Level::Package), 2);
-    assert_eq!(
-        part.distance(CoreId::new(1), CoreId::new(2)),
-        Distance::SmtSibling
-    );
+    assert_eq!(part.distance(CoreId::new(1), CoreId::new(2)), Distance::SmtSibling);
     assert_eq!(machine.restricted_to(&[99]), None);
     assert_eq!(
         machine.restricted_to(&(0..16).collect::<Vec<_>>()).as_ref(),
@@ -238,15 +222,9 @@ fn xml_of_hwloc_is_read_without_it() {
         "neighbours in number are neighbours in the machine"
     );
     let l3: Vec<&Group> = machine.groups(Level::L3).collect();
+    assert_eq!((l3.len(), l3[0].bytes(), l3[0].members().len()), (1, Some(32 << 20), 4));
     assert_eq!(
-        (l3.len(), l3[0].bytes(), l3[0].members().len()),
-        (1, Some(32 << 20), 4)
-    );
-    assert_eq!(
-        machine
-            .groups(Level::NumaNode)
-            .next()
-            .and_then(Group::bytes),
+        machine.groups(Level::NumaNode).next().and_then(Group::bytes),
         Some(1 << 30)
     );
     assert_eq!(*machine.source(), Source::HwlocXml);
@@ -277,19 +255,13 @@ fn wrong_xml_says_what_is_wrong() {
         ("<svg/>", "<svg>"),
         ("<topology/>", "no <object type=\"PU\">"),
         ("<topology>\n<object type=\"PU\"/></topology>", "line 2"),
-        (
-            "<topology><object type=\"Core\" cpuset=\"0xqq\"/></topology>",
-            "0xqq",
-        ),
+        ("<topology><object type=\"Core\" cpuset=\"0xqq\"/></topology>", "0xqq"),
     ] {
         let error = Topology::from_hwloc_xml(text).expect_err(text).to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
     let error = Topology::from_hwloc_xml_file("/nonexistent/machine.xml").expect_err("no file");
-    assert!(
-        error.to_string().contains("/nonexistent/machine.xml"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("/nonexistent/machine.xml"), "{error}");
 }
 
 #[cfg(not(miri))]
@@ -304,11 +276,7 @@ mod native {
         let mut cpus: Vec<usize> = machine.core_ids().map(|core| machine.cpu(core)).collect();
         cpus.sort_unstable();
         assert_eq!(cpus, crate::pin::usable_cpus());
-        let expected = if cfg!(hwloc_present) {
-            "hwloc"
-        } else {
-            "sysfs"
-        };
+        let expected = if cfg!(hwloc_present) { "hwloc" } else { "sysfs" };
         assert!(
             machine.source().to_string().starts_with(expected) || *machine.source() == Source::Flat,
             "{machine}"
@@ -318,20 +286,12 @@ mod native {
     #[test]
     #[cfg(hwloc_present)]
     fn hwloc_and_sysfs_agree() {
-        let (Some(hwloc), Some(sysfs)) =
-            (hwloc::read(), sysfs::read(Path::new("/sys/devices/system")))
-        else {
+        let (Some(hwloc), Some(sysfs)) = (hwloc::read(), sysfs::read(Path::new("/sys/devices/system"))) else {
             return;
         };
         for level in [Level::Package, Level::L3, Level::L2, Level::PhysicalCore] {
             let members = |machine: &Topology| -> Vec<Vec<usize>> {
-                let cpus = |group: &Group| {
-                    group
-                        .members()
-                        .iter()
-                        .map(|core| machine.cpu(*core))
-                        .collect()
-                };
+                let cpus = |group: &Group| group.members().iter().map(|core| machine.cpu(*core)).collect();
                 machine.groups(level).map(cpus).collect()
             };
             assert_eq!(members(&hwloc), members(&sysfs), "{level}");
@@ -396,15 +356,9 @@ mod native {
             Level::PhysicalCore,
         ];
         assert_eq!(counts.map(|level| count(&machine, level)), [2, 2, 2, 4, 4]);
+        assert_eq!(machine.groups(Level::L3).next().and_then(Group::bytes), Some(32 << 20));
         assert_eq!(
-            machine.groups(Level::L3).next().and_then(Group::bytes),
-            Some(32 << 20)
-        );
-        assert_eq!(
-            machine
-                .groups(Level::NumaNode)
-                .next()
-                .and_then(Group::bytes),
+            machine.groups(Level::NumaNode).next().and_then(Group::bytes),
             Some(1 << 30)
         );
         assert_eq!(sysfs::read(&root), None, "nothing is there any more");

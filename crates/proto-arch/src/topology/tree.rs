@@ -27,11 +27,7 @@ struct Node<'a> {
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.len() == 1 { "" } else { "s" };
-        let here = if self.is_this_system() {
-            ", this machine"
-        } else {
-            ""
-        };
+        let here = if self.is_this_system() { ", this machine" } else { "" };
         write!(f, "{} core{plural} ({}{here})", self.len(), self.source)?;
         let root = Node::of(self, Vec::new(), self.core_ids().collect(), &Level::ALL);
         root.write_children(self, f, &mut String::new())
@@ -39,12 +35,7 @@ impl fmt::Display for Topology {
 }
 
 impl<'a> Node<'a> {
-    fn of(
-        machine: &'a Topology,
-        groups: Vec<&'a Group>,
-        members: Vec<CoreId>,
-        levels: &[Level],
-    ) -> Self {
+    fn of(machine: &'a Topology, groups: Vec<&'a Group>, members: Vec<CoreId>, levels: &[Level]) -> Self {
         let mut node = Self {
             groups,
             members,
@@ -67,11 +58,7 @@ impl<'a> Node<'a> {
             // A cache that is not there, or a group that crosses this one.
             inside
                 if inside.is_empty()
-                    || inside
-                        .iter()
-                        .map(|group| group.members.len())
-                        .sum::<usize>()
-                        != node.members.len() =>
+                    || inside.iter().map(|group| group.members.len()).sum::<usize>() != node.members.len() =>
             {
                 Self::of(machine, node.groups, node.members, deeper)
             }
@@ -91,16 +78,9 @@ impl<'a> Node<'a> {
             Some(bytes) => format!("{} {}", group.level, Bytes(bytes)),
             None => group.level.to_string(),
         };
-        let (cores, others): (Vec<&Group>, Vec<&Group>) = self
-            .groups
-            .iter()
-            .partition(|group| group.level == Level::PhysicalCore);
-        cores
-            .iter()
-            .chain(&others)
-            .map(text)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let (cores, others): (Vec<&Group>, Vec<&Group>) =
+            self.groups.iter().partition(|group| group.level == Level::PhysicalCore);
+        cores.iter().chain(&others).map(text).collect::<Vec<_>>().join(", ")
     }
 
     fn cpus(&self, machine: &Topology) -> Vec<usize> {
@@ -109,39 +89,24 @@ impl<'a> Node<'a> {
         cpus
     }
 
-    fn write_children(
-        &self,
-        machine: &Topology,
-        f: &mut fmt::Formatter<'_>,
-        indent: &mut String,
-    ) -> fmt::Result {
+    fn write_children(&self, machine: &Topology, f: &mut fmt::Formatter<'_>, indent: &mut String) -> fmt::Result {
         let first = self.children.first();
         let alike = self.children.iter().all(|child| {
             child.children.is_empty()
-                && first.is_some_and(|first| {
-                    first.members.len() == child.members.len() && first.label() == child.label()
-                })
+                && first
+                    .is_some_and(|first| first.members.len() == child.members.len() && first.label() == child.label())
         });
         if let (Some(first), true) = (first, alike && self.children.len() >= FOLD) {
             let threads = match first.members.len() {
                 1 => String::new(),
                 threads => format!(" of {threads} threads"),
             };
-            let (count, label, cpus) = (
-                self.children.len(),
-                first.label(),
-                to_list(&self.cpus(machine)),
-            );
+            let (count, label, cpus) = (self.children.len(), first.label(), to_list(&self.cpus(machine)));
             return write!(f, "\n{indent}└─ {count} × {label}{threads}: cpus {cpus}");
         }
         for (index, child) in self.children.iter().enumerate() {
             let is_last = index + 1 == self.children.len();
-            write!(
-                f,
-                "\n{indent}{} {}",
-                if is_last { "└─" } else { "├─" },
-                child.label()
-            )?;
+            write!(f, "\n{indent}{} {}", if is_last { "└─" } else { "├─" }, child.label())?;
             if child.children.is_empty() {
                 let plural = if child.members.len() == 1 { "" } else { "s" };
                 write!(f, ": cpu{plural} {}", to_list(&child.cpus(machine)))?;

@@ -101,7 +101,10 @@ impl CellHead {
     /// # Safety
     ///
     /// - The lock is held, and no other reference to the cold part is alive.
-    #[expect(clippy::mut_from_ref, reason = "the environment's lock makes it exclusive: duty of the caller")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the environment's lock makes it exclusive: duty of the caller"
+    )]
     pub(crate) unsafe fn cold(&self) -> &mut ColdPart {
         // SAFETY: duty of the caller.
         unsafe { &mut *self.cold.get() }.get_or_insert_default()
@@ -174,7 +177,11 @@ impl<E> EnvCell<E> {
 
     /// The value, without a lock: nobody else has the cell. `None` if a handler's panic broke it.
     pub fn get_mut(&mut self) -> Option<&mut E> {
-        if self.head.broken.get() { None } else { Some(self.value.get_mut()) }
+        if self.head.broken.get() {
+            None
+        } else {
+            Some(self.value.get_mut())
+        }
     }
 
     /// Takes the value out. `None` if a handler's panic broke the environment.
@@ -231,7 +238,12 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R, Reply = ()>,
     {
-        const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
+        const {
+            assert!(
+                matches!(<E as RequestHandler<R>>::KIND, Kind::Release),
+                "`release` takes Kind::Release requests"
+            )
+        };
         let _ = self.release_asking(request);
     }
 
@@ -260,7 +272,12 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R>,
     {
-        const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
+        const {
+            assert!(
+                matches!(<E as RequestHandler<R>>::KIND, Kind::Release),
+                "`release` takes Kind::Release requests"
+            )
+        };
         let mut reply = MaybeUninit::<E::Reply>::uninit();
         // SAFETY: the reply stays in this frame, and a release is answered before its pass ends, or not at all.
         match unsafe { self.pass_current(ctx::get(), request, reply.as_mut_ptr(), Location::caller()) } {
@@ -280,11 +297,7 @@ impl<E> EnvCell<E> {
     /// See [`Ended`].
     #[inline(always)]
     #[track_caller]
-    pub fn request_adaptive<R>(
-        &self,
-        make: impl Fn(bool) -> R,
-        deadline: Option<Instant>,
-    ) -> Result<E::Reply, Ended>
+    pub fn request_adaptive<R>(&self, make: impl Fn(bool) -> R, deadline: Option<Instant>) -> Result<E::Reply, Ended>
     where
         E: RequestHandler<R>,
     {
@@ -400,7 +413,9 @@ impl<E> EnvCell<E> {
         if seen & attention::DOOR != 0 {
             wait::door(ctx, seen, info, place)?;
         }
-        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
+        let Some(block) = ctx.current() else {
+            wait::misplaced_request(ctx, info)
+        };
         // SAFETY: `block` runs here; the rest is the caller's duty.
         unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut(), seen) }
     }
@@ -449,7 +464,13 @@ impl<E> EnvCell<E> {
         let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
         let caller = Caller::new(block, reply, place);
         let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
-            let unwinding = Unwinding { cell: self, ctx, version, hidden: &raw mut *hidden, requester: block };
+            let unwinding = Unwinding {
+                cell: self,
+                ctx,
+                version,
+                hidden: &raw mut *hidden,
+                requester: block,
+            };
             // SAFETY: the spinlock is held and the environment is not broken.
             let value = unsafe { &mut *self.value.get() };
             value.handle(request, caller, hidden);
@@ -505,11 +526,16 @@ impl<E> EnvCell<E> {
     ) where
         E: RequestHandler<R>,
     {
-        let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
+        let mut origin = Origin::Forwarded {
+            forward: Some(forward),
+            recheck: false,
+        };
         // SAFETY: duties of the caller; `origin` is this frame's.
         let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin, ctx.attention()) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
-        let Origin::Forwarded { forward, recheck } = origin else { unreachable!("nobody changes the kind of an origin") };
+        let Origin::Forwarded { forward, recheck } = origin else {
+            unreachable!("nobody changes the kind of an origin")
+        };
         let Some(forward) = forward else {
             if recheck {
                 controller::recheck(ctx, block);
@@ -613,7 +639,9 @@ impl<E> Drop for EnvCell<E> {
 
 impl<E> fmt::Debug for EnvCell<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnvCell").field("made_at", &self.head.place).finish_non_exhaustive()
+        f.debug_struct("EnvCell")
+            .field("made_at", &self.head.place)
+            .finish_non_exhaustive()
     }
 }
 
@@ -661,7 +689,9 @@ impl<E> EnvCell<E> {
         let place = Location::caller();
         let ctx = ctx::get();
         let info = InfoOf::<E, R>::INFO;
-        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
+        let Some(block) = ctx.current() else {
+            wait::misplaced_request(ctx, info)
+        };
         let loan = Loan {
             cell: NonNull::from(lent),
             block,

@@ -38,10 +38,7 @@ pub(crate) enum Status {
 pub(crate) enum Origin {
     /// The requester is not here: its wait was claimed to be forwarded. Used up (`None`) when it is queued again; then `recheck` says whether
     /// a deadline or cancel was noted meanwhile.
-    Forwarded {
-        forward: Option<Forward>,
-        recheck: bool,
-    },
+    Forwarded { forward: Option<Forward>, recheck: bool },
     /// The request is one branch of a select; this is its node.
     Branch(NonNull<Node>),
     /// Sent after a pass of the timeline that runs here, on its behalf. It has no number of its own: by then another core may look at the
@@ -62,7 +59,9 @@ pub struct Hidden<'h> {
 
 impl fmt::Debug for Hidden<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hidden").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("Hidden")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
     }
 }
 
@@ -181,12 +180,17 @@ impl<'h> Hidden<'h> {
         L: RequestHandler<R>,
     {
         loan.check(token.block());
-        let Some(claimed) = token.begin_forward() else { return Err(request) };
+        let Some(claimed) = token.begin_forward() else {
+            return Err(request);
+        };
         let block = claimed.block;
         let place = block.reason().map_or(Location::caller(), |(_, place)| place);
         // SAFETY: what the closure captures may be shorter-lived than 'static, but it runs before this pass returns; the loan's
         // cell lives as long as its lender waits, and the lender's wait is claimed for this closure.
-        unsafe { self.after.op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place)) };
+        unsafe {
+            self.after
+                .op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place))
+        };
         Ok(Woken::new(block, ()))
     }
 
@@ -200,12 +204,23 @@ impl<'h> Hidden<'h> {
     where
         L: RequestHandler<R, Reply = ()>,
     {
-        const { assert!(matches!(<L as RequestHandler<R>>::KIND, super::Kind::Release), "only a Kind::Release request may be posted: nobody awaits it") };
-        assert!(self.origin.is_null(), "a request that was forwarded, or is a branch of a select, cannot post");
+        const {
+            assert!(
+                matches!(<L as RequestHandler<R>>::KIND, super::Kind::Release),
+                "only a Kind::Release request may be posted: nobody awaits it"
+            )
+        };
+        assert!(
+            self.origin.is_null(),
+            "a request that was forwarded, or is a branch of a select, cannot post"
+        );
         loan.check(caller.block);
         let (cell, block, place) = (loan.cell, caller.block, caller.place);
         // SAFETY: as in `forward`; the lender is the caller, which goes on only after this pass.
-        unsafe { self.after.op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place)) };
+        unsafe {
+            self.after
+                .op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place))
+        };
     }
 
     /// Drops `value` after the unlock. User values have destructors, and those are user code.

@@ -25,7 +25,11 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) const fn new() -> Holder {
-        Holder { block: Cell::new(ptr::null()), place: Cell::new(None), more: Cell::new(0) }
+        Holder {
+            block: Cell::new(ptr::null()),
+            place: Cell::new(None),
+            more: Cell::new(0),
+        }
     }
 
     #[inline(always)]
@@ -80,7 +84,9 @@ impl Holder {
     pub(crate) fn runs_elsewhere(&self, ctx: &Ctx) -> bool {
         let Some(holder) = self.first() else { return true };
         match (holder.home(), ctx.core()) {
-            (Some(home), Some(here)) => !ptr::eq(home, here) && home.ctx.current().is_some_and(|now| ptr::eq(now, holder)),
+            (Some(home), Some(here)) => {
+                !ptr::eq(home, here) && home.ctx.current().is_some_and(|now| ptr::eq(now, holder))
+            }
             (Some(home), None) => home.ctx.current().is_some_and(|now| ptr::eq(now, holder)),
             // An OS thread: nobody knows; it may well run.
             (None, _) => true,
@@ -93,5 +99,7 @@ impl Holder {
 #[inline(always)]
 fn count(block: &Block, change: i32) {
     // ORDERING: Relaxed: see above.
-    block.held.store(block.held.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+    block
+        .held
+        .store(block.held.load(Ordering::Relaxed) + change, Ordering::Relaxed);
 }

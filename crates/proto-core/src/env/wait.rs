@@ -107,7 +107,6 @@ pub(crate) fn door(
     Ok(())
 }
 
-
 /// Queues the requester of the pass in queue `slot` of its environment. Under the lock.
 #[inline]
 pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: u16, put: impl FnOnce(&Node)) {
@@ -187,7 +186,9 @@ pub(crate) fn unanswered(
     deadline: Option<Instant>,
     reply: *mut (),
 ) -> Result<(), Ended> {
-    let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
+    let Some(block) = ctx.current() else {
+        misplaced_request(ctx, info)
+    };
     match begin(ctx, block, status, info, place, deadline) {
         How::Vp => controller::switch_away(ctx, block),
         How::Lost => return Err(Ended::Abandoned((info.request)())),
@@ -234,8 +235,14 @@ fn begin(
 #[cold]
 fn not_queued(status: Status, info: &Info) {
     let names = format!("{} of {}", (info.request)(), (info.environment)());
-    assert!(status != Status::TryAgain, "the handler of {names} asks its caller to try again, which this request cannot");
-    debug_assert!(false, "the handler of {names} returned with its caller neither answered, queued nor suspended");
+    assert!(
+        status != Status::TryAgain,
+        "the handler of {names} asks its caller to try again, which this request cannot"
+    );
+    debug_assert!(
+        false,
+        "the handler of {names} returned with its caller neither answered, queued nor suspended"
+    );
 }
 
 /// After the wait: what the request yields, if not its reply.
@@ -302,7 +309,10 @@ fn stand_otherwise(ctx: &'static Ctx, block: &'static Block, how: How, deadline:
 /// The wait is over: how it ended.
 #[inline]
 fn over(block: &'static Block, key: Key) -> End {
-    let end = block.wait.poll(key).expect("a timeline that was made ready has an end to its wait");
+    let end = block
+        .wait
+        .poll(key)
+        .expect("a timeline that was made ready has an end to its wait");
     let bits = block.mode.replace(0);
     if bits & mode::TIMED != 0 {
         block.mode.set(bits);
@@ -358,7 +368,10 @@ static MESSAGES: Mutex<Vec<(usize, Arc<str>)>> = Mutex::new(Vec::new());
 
 pub(crate) fn leave_message(block: &'static Block, message: &Arc<str>) {
     let id = std::ptr::from_ref(block).addr();
-    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push((id, Arc::clone(message)));
+    MESSAGES
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push((id, Arc::clone(message)));
 }
 
 #[cold]
@@ -511,6 +524,19 @@ pub(crate) fn posted<L, R>(
     let cell = unsafe { cell.as_ref() };
     let mut origin = Origin::Posted;
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention()) };
-    debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
+    let status = unsafe {
+        cell.pass(
+            ctx,
+            block,
+            reply.as_mut_ptr(),
+            request,
+            place,
+            &raw mut origin,
+            ctx.attention(),
+        )
+    };
+    debug_assert!(
+        !matches!(status, Ok((Status::Queued, _))),
+        "a release request is never queued (`check_may_wait`)"
+    );
 }

@@ -240,12 +240,8 @@ fn marry(spouse: &AtomicU64, token: Number) -> Number {
     let current = spouse.load(Ordering::Relaxed);
     if token.is_married() {
         match current {
-            0 => panic!(
-                "grant {token:?} belongs to another cell, this one has not been opened yet; {LOST}"
-            ),
-            _ => panic!(
-                "grant {token:?} belongs to another cell, this one to grant #{current}; {LOST}"
-            ),
+            0 => panic!("grant {token:?} belongs to another cell, this one has not been opened yet; {LOST}"),
+            _ => panic!("grant {token:?} belongs to another cell, this one to grant #{current}; {LOST}"),
         }
     }
     if token.is_unborn() && current != 0 {
@@ -263,8 +259,7 @@ fn marry(spouse: &AtomicU64, token: Number) -> Number {
 }
 
 /// What became of the token: said with every refusal.
-const LOST: &str =
-    "a handler or wrapper gave it to the wrong cell, and what it belongs to now stays locked";
+const LOST: &str = "a handler or wrapper gave it to the wrong cell, and what it belongs to now stays locked";
 
 #[track_caller]
 fn already_married(current: u64) -> ! {

@@ -53,9 +53,7 @@ impl Grant {
         reason = "two defaults are never equal: a grant is made on purpose"
     )]
     pub const fn new() -> Self {
-        Self {
-            number: Number::UNBORN,
-        }
+        Self { number: Number::UNBORN }
     }
 
     /// Turns it into a keeper of shared grants, of which none is out yet.
@@ -145,15 +143,10 @@ impl Shares {
     /// If 2⁶⁴ are out.
     #[track_caller]
     pub fn lend(&mut self) -> SharedGrant {
-        self.out = self
-            .out
-            .checked_add(1)
-            .expect("too many shared grants of one cell");
+        self.out = self.out.checked_add(1).expect("too many shared grants of one cell");
         // Born before it is told apart: an unborn shared grant could marry a cell that its keeper knows nothing of.
         self.number = self.number.born();
-        SharedGrant {
-            number: self.number,
-        }
+        SharedGrant { number: self.number }
     }
 
     /// Takes a shared grant back.
@@ -189,9 +182,7 @@ impl Shares {
     /// Itself, unchanged, if some are out.
     pub fn reclaim(self) -> Result<Grant, Self> {
         if self.out == 0 {
-            Ok(Grant {
-                number: self.number,
-            })
+            Ok(Grant { number: self.number })
         } else {
             Err(self)
         }

@@ -122,14 +122,7 @@ impl RangeShares {
             at == pieces.len() || end <= pieces[at].start,
             "a range was here and given at once"
         );
-        pieces.insert(
-            at,
-            Held {
-                start,
-                end,
-                readers: 0,
-            },
-        );
+        pieces.insert(at, Held { start, end, readers: 0 });
         self.join();
     }
 
@@ -186,9 +179,7 @@ impl RangeShares {
     ///
     /// Itself, unchanged, if something is given out.
     pub fn reclaim(self) -> Result<RangeGrant, Self> {
-        let Self {
-            number, start, end, ..
-        } = self;
+        let Self { number, start, end, .. } = self;
         let complete = match self.pieces.as_deref() {
             None => true,
             Some([piece]) => piece.start == start && piece.end == end && piece.readers == 0,
@@ -207,11 +198,7 @@ impl RangeShares {
             if start == end {
                 Vec::new()
             } else {
-                vec![Held {
-                    start,
-                    end,
-                    readers: 0,
-                }]
+                vec![Held { start, end, readers: 0 }]
             }
         })
     }
@@ -231,10 +218,7 @@ impl RangeShares {
     #[track_caller]
     fn covering(&mut self, range: &Range<usize>) -> Option<Range<usize>> {
         let Range { start, end } = *range;
-        assert!(
-            start <= end,
-            "a range must not end before it starts: {start}..{end}"
-        );
+        assert!(start <= end, "a range must not end before it starts: {start}..{end}");
         let pieces = self.pieces();
         let first = pieces.partition_point(|piece| piece.end <= start);
         let mut last = first;

@@ -45,11 +45,7 @@ impl Number {
 
     /// This number, or a fresh one, not married yet, if it is unborn: needed before a token can be told from others.
     pub(super) fn born(self) -> Self {
-        if self.is_unborn() {
-            Self(self.0 | draw())
-        } else {
-            self
-        }
+        if self.is_unborn() { Self(self.0 | draw()) } else { self }
     }
 
     /// The same number, married. Must not be asked of an unborn one.

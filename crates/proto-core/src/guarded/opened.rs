@@ -96,10 +96,7 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
     ///
     /// The guard of the whole, if `f` returned `None`.
     #[inline]
-    pub fn filter_map<U: ?Sized>(
-        mut self,
-        f: impl FnOnce(&mut T) -> Option<&mut U>,
-    ) -> Result<Opened<'a, U, G>, Self> {
+    pub fn filter_map<U: ?Sized>(mut self, f: impl FnOnce(&mut T) -> Option<&mut U>) -> Result<Opened<'a, U, G>, Self> {
         match f(&mut self).map(NonNull::from) {
             // SAFETY: as in `map`.
             Some(part) => Ok(unsafe { Opened::new(part, self.token) }),
@@ -132,8 +129,7 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
     ) -> Option<Opened<'a, U, G>> {
         let part = NonNull::from(f(slot.as_mut()?)?);
         // SAFETY: as in `map`: the guard of the whole is taken apart here, before anyone could use it again.
-        slot.take()
-            .map(|whole| unsafe { Opened::new(part, whole.token) })
+        slot.take().map(|whole| unsafe { Opened::new(part, whole.token) })
     }
 }
 
@@ -216,10 +212,7 @@ impl<'a, T: ?Sized, G> OpenedShared<'a, T, G> {
     ///
     /// The guard of the whole, if `f` returned `None`.
     #[inline]
-    pub fn filter_map<U: ?Sized>(
-        self,
-        f: impl FnOnce(&T) -> Option<&U>,
-    ) -> Result<OpenedShared<'a, U, G>, Self> {
+    pub fn filter_map<U: ?Sized>(self, f: impl FnOnce(&T) -> Option<&U>) -> Result<OpenedShared<'a, U, G>, Self> {
         match f(&self).map(NonNull::from) {
             // SAFETY: as in `map`.
             Some(part) => Ok(unsafe { OpenedShared::new(part, self.token) }),
@@ -236,8 +229,7 @@ impl<'a, T: ?Sized, G> OpenedShared<'a, T, G> {
     ) -> Option<OpenedShared<'a, U, G>> {
         let part = NonNull::from(f(slot.as_ref()?)?);
         // SAFETY: as in `map`.
-        slot.take()
-            .map(|whole| unsafe { OpenedShared::new(part, whole.token) })
+        slot.take().map(|whole| unsafe { OpenedShared::new(part, whole.token) })
     }
 }
 

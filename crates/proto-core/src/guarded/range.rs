@@ -137,9 +137,7 @@ impl RangeGrant {
     /// Itself, if it does not cover every index.
     pub fn into_grant(self) -> Result<Grant, Self> {
         if self.0.start == 0 && self.0.end == END {
-            Ok(Grant {
-                number: self.0.number,
-            })
+            Ok(Grant { number: self.0.number })
         } else {
             Err(self)
         }

@@ -86,8 +86,7 @@ impl<T> Guarded<[T]> {
         // From here on the box frees its memory but drops no element. Should `collect` panic, they are leaked.
         // SAFETY: the pointer comes from a box. `Guarded` is `repr(C)` and `MaybeUninit<T>` has the size and alignment of
         // `T`, so the cell has the same layout; every `T` is a valid `MaybeUninit<T>`.
-        let mut cell =
-            unsafe { Box::from_raw(Box::into_raw(self) as *mut Guarded<[MaybeUninit<T>]>) };
+        let mut cell = unsafe { Box::from_raw(Box::into_raw(self) as *mut Guarded<[MaybeUninit<T>]>) };
         // SAFETY: each element was a valid `T` when the box came in, is read once, and never again as a `T`.
         cell.get_mut()
             .iter_mut()
@@ -110,11 +109,7 @@ impl<T> Guarded<[T]> {
     fn part(&self, token: &Piece) -> NonNull<[T]> {
         let all = self.value.get();
         let start = token.start;
-        let end = if token.end == END {
-            all.len()
-        } else {
-            token.end
-        };
+        let end = if token.end == END { all.len() } else { token.end };
         if start > end || end > all.len() {
             out_of_range(token, all.len());
         }
@@ -134,9 +129,7 @@ fn out_of_range(token: &Piece, len: usize) -> ! {
         END => {
             panic!("a token of {start}.. exceeds a slice of {len} elements; the range stays locked")
         }
-        end => panic!(
-            "a token of {start}..{end} exceeds a slice of {len} elements; the range stays locked"
-        ),
+        end => panic!("a token of {start}..{end} exceeds a slice of {len} elements; the range stays locked"),
     }
 }
 

@@ -97,12 +97,10 @@ impl Inbox {
                 unsafe { *below = top };
             });
             // Release: pairs with the Acquire swap in `take`.
-            match self.top.compare_exchange_weak(
-                top,
-                node.as_ptr(),
-                Ordering::Release,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .top
+                .compare_exchange_weak(top, node.as_ptr(), Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(before) if before.is_null() => return Pushed::First,
                 Ok(_) => return Pushed::Behind,
                 Err(now) => top = now,
@@ -255,11 +253,7 @@ mod tests {
             let mut seen = 0;
             while seen < producers * each {
                 for number in inbox.take().map(open) {
-                    assert_eq!(
-                        next[number / each],
-                        number,
-                        "a producer's nodes arrived out of order"
-                    );
+                    assert_eq!(next[number / each], number, "a producer's nodes arrived out of order");
                     next[number / each] += 1;
                     seen += 1;
                 }

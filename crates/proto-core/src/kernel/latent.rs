@@ -139,9 +139,7 @@ pub(crate) struct LatentList<J, B: Barrier = Asymmetric> {
 impl<J, B: Barrier> LatentList<J, B> {
     /// An empty list.
     pub(crate) fn new() -> Self {
-        let slots: Box<[AtomicPtr<J>]> = (0..CAPACITY)
-            .map(|_| AtomicPtr::new(ptr::null_mut()))
-            .collect();
+        let slots: Box<[AtomicPtr<J>]> = (0..CAPACITY).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self {
             head: CachePadded::new(AtomicU32::new(0)),
             word: CachePadded::new(AtomicU64::new(0)),
@@ -377,11 +375,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
                 // Half of what is left of the public part becomes private again. A hard thief, whose raise this
                 // withdraws, gets the larger half instead: it asked the expensive way.
                 let left = to - tail;
-                let public = if word.is_hard() {
-                    left.div_ceil(2)
-                } else {
-                    left / 2
-                };
+                let public = if word.is_hard() { left.div_ceil(2) } else { left / 2 };
                 (word.with(tail, tail + public), to)
             } else if stolen == Stolen::Keep {
                 return tail;
@@ -403,11 +397,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         let mut word = self.list.load_word(Ordering::Acquire);
         loop {
             // What a hard thief raised is not public yet; this makes it so, and more.
-            let split = if word.is_hard() {
-                word.tail()
-            } else {
-                word.split()
-            };
+            let split = if word.is_hard() { word.tail() } else { word.split() };
             if split >= head {
                 return word.has_public();
             }
@@ -421,7 +411,10 @@ impl<J, B: Barrier> Owner<'_, J, B> {
 
     /// Takes the entry at `index` (what [`Self::head`] was before its push) out of its order, if nobody else has it.
     /// If somebody has, the entry stays on the list for a later pop.
-    #[cfg_attr(not(any(test, loom)), expect(dead_code, reason = "part of the protocol; for languages that touch out of order"))]
+    #[cfg_attr(
+        not(any(test, loom)),
+        expect(dead_code, reason = "part of the protocol; for languages that touch out of order")
+    )]
     pub(crate) fn touch(&self, index: u32) -> Fate {
         let head = self.head();
         debug_assert!(index < head, "touched an entry that is not in the list");
@@ -432,9 +425,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
             return Fate::Stolen;
         }
         // Relaxed: handed over by `head`, as in `push`.
-        self.list
-            .slot(index)
-            .store(ptr::null_mut(), Ordering::Relaxed);
+        self.list.slot(index).store(ptr::null_mut(), Ordering::Relaxed);
         // If it was the newest, its slot is free again. Release: as in `push`.
         let top = if index + 1 == head { index } else { head };
         self.list.head.store(top, Ordering::Release);

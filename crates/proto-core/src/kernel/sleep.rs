@@ -94,9 +94,7 @@ impl Pacing {
     pub(crate) const LONGEST: Duration = Duration::from_millis(10);
 
     pub(crate) const fn new() -> Self {
-        Self {
-            next: Self::SHORTEST,
-        }
+        Self { next: Self::SHORTEST }
     }
 
     /// Another wake-up for nothing: the nap it costs.
@@ -186,9 +184,7 @@ impl<B: Barrier> Sleep<B> {
     /// All RUNNING. Half of the cores may search at a time, at least one.
     pub(crate) fn new(cores: usize) -> Self {
         Self {
-            states: (0..cores)
-                .map(|_| CachePadded::new(AtomicU32::new(RUNNING)))
-                .collect(),
+            states: (0..cores).map(|_| CachePadded::new(AtomicU32::new(RUNNING))).collect(),
             searchers: CachePadded::new(AtomicU32::new(0)),
             limit: u32::try_from(cores / 2).unwrap_or(u32::MAX).max(1),
             barrier: PhantomData,
@@ -234,18 +230,14 @@ impl<B: Barrier> Sleep<B> {
     /// Whether a sleeper is there that announced itself before; later ones set the bits themselves.
     fn anybody_asleep(&self) -> bool {
         // Acquire: as in `wake_one`, whose clearing of the bit this core's debt comes from.
-        self.states
-            .iter()
-            .any(|state| state.load(Ordering::Acquire) == ASLEEP)
+        self.states.iter().any(|state| state.load(Ordering::Acquire) == ASLEEP)
     }
 
     fn set_bits<C: Cores>(&self, me: usize, cores: &C) {
         for other in (0..self.states.len()).filter(|other| *other != me) {
             // AcqRel, and unconditional: Release makes the state ASLEEP visible to the `wake_one` that clears this bit.
             // To skip the exchange where the bit is set already would lose that.
-            cores
-                .attention(other)
-                .fetch_or(C::SLEEPER, Ordering::AcqRel);
+            cores.attention(other).fetch_or(C::SLEEPER, Ordering::AcqRel);
         }
     }
 
@@ -290,19 +282,13 @@ impl<B: Barrier> Sleep<B> {
     }
 
     /// After `begin_nap`: NAPPING or RUNNING → ASLEEP; if the last look finds something → RUNNING.
-    pub(crate) fn announce(
-        &self,
-        rest: &mut Rest,
-        cores: &impl Cores,
-        scan: impl FnOnce() -> bool,
-    ) -> Announced {
+    pub(crate) fn announce(&self, rest: &mut Rest, cores: &impl Cores, scan: impl FnOnce() -> bool) -> Announced {
         let was_napping = rest.owes;
         self.stop_search(rest);
         let state = &self.states[rest.core];
         if was_napping {
             // AcqRel: pairs with `notify`, which may have ended the nap. Its debt then waits for `found` or the next sleep.
-            let napping =
-                state.compare_exchange(NAPPING, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
+            let napping = state.compare_exchange(NAPPING, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
             if napping.is_err() {
                 return Announced::Awake(Awake::ForMail);
             }
@@ -319,10 +305,7 @@ impl<B: Barrier> Sleep<B> {
         // AcqRel: pairs with a waker that came first.
         match state.compare_exchange(ASLEEP, RUNNING, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Announced::Awake(Awake::ForMail),
-            Err(_) => Announced::Awake(
-                self.woken(rest)
-                    .expect("only wakers end a sleep, and they do"),
-            ),
+            Err(_) => Announced::Awake(self.woken(rest).expect("only wakers end a sleep, and they do")),
         }
     }
 

@@ -80,10 +80,7 @@ impl SpinWord {
     /// Frees the word; the caller holds it and got `version` when it took it. Returns the version that is now out.
     #[inline(always)]
     pub(crate) fn unlock(&self, version: Version) -> Version {
-        debug_assert!(
-            self.is_locked(),
-            "unlock of an environment that nobody holds"
-        );
+        debug_assert!(self.is_locked(), "unlock of an environment that nobody holds");
         let next = version.0.wrapping_add(STEP);
         // Release: pairs with the swaps that lock. A plain store is enough, for nobody else stores but `LOCKED` over
         // `LOCKED`. (In a model it is an exchange: loom lets a waiter's swaps precede a concurrent plain store in the
@@ -127,10 +124,7 @@ impl SpinWord {
 struct Patience {
     #[cfg_attr(
         loom,
-        expect(
-            dead_code,
-            reason = "in a model every wait is one yield to the scheduler"
-        )
+        expect(dead_code, reason = "in a model every wait is one yield to the scheduler")
     )]
     round: u32,
 }
@@ -181,10 +175,7 @@ mod tests {
     fn each_pass_changes_the_version() {
         let word = SpinWord::new();
         let first = word.lock();
-        assert!(
-            !word.changed_since(first),
-            "a locked word tells nothing yet"
-        );
+        assert!(!word.changed_since(first), "a locked word tells nothing yet");
         assert_eq!(word.try_lock(), None, "a held word was taken a second time");
         let out = word.unlock(first);
         assert!(word.changed_since(first));

@@ -160,7 +160,6 @@ impl Forward {
     }
 }
 
-
 impl Notes {
     fn of(word: u64) -> Self {
         Self {
@@ -263,12 +262,7 @@ impl WaitWord {
         // Release: pairs with the Acquire of a claim.
         if self
             .0
-            .compare_exchange(
-                armed,
-                key.0 & GENERATION | FREE,
-                Ordering::Release,
-                Ordering::Relaxed,
-            )
+            .compare_exchange(armed, key.0 & GENERATION | FREE, Ordering::Release, Ordering::Relaxed)
             .is_ok()
         {
             return Notes::default();
@@ -335,10 +329,7 @@ impl WaitWord {
                 Exit::Forwarding | Exit::Gone => return Err(Lost::Gone),
             };
             // AcqRel: Acquire as above; Release pairs with `poll`, or with `finish_arming` for a note.
-            match self
-                .0
-                .compare_exchange(word, to, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match self.0.compare_exchange(word, to, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return result,
                 Err(now) => word = now,
             }
@@ -370,10 +361,7 @@ impl WaitWord {
                 Exit::Gone => return Interrupted::Lost,
             };
             // AcqRel: Release pairs with `poll` and with who takes the note.
-            match self
-                .0
-                .compare_exchange(word, to, Ordering::AcqRel, Ordering::Relaxed)
-            {
+            match self.0.compare_exchange(word, to, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return result,
                 Err(now) => word = now,
             }
@@ -415,11 +403,7 @@ impl WaitWord {
 
     /// FORWARDING → ABANDONED or BROKEN: the next environment did not take it.
     pub(crate) fn end_forwarded(&self, forward: Forward, end: End) {
-        let state = if end == End::Broken {
-            BROKEN
-        } else {
-            ABANDONED
-        };
+        let state = if end == End::Broken { BROKEN } else { ABANDONED };
         // Release: pairs with `poll`. A store: as in `claim_forwarded`.
         self.overwrite(forward.0.0 | state, Ordering::Release);
     }
@@ -437,11 +421,7 @@ impl WaitWord {
     pub(crate) fn poll(&self, key: Key) -> Option<End> {
         // Acquire: pairs with the Release of every end: the reply is there.
         let word = self.0.load(Ordering::Acquire);
-        debug_assert_eq!(
-            word & GENERATION,
-            key.0 & GENERATION,
-            "polled a wait that was retired"
-        );
+        debug_assert_eq!(word & GENERATION, key.0 & GENERATION, "polled a wait that was retired");
         Some(match word & STATE {
             ANSWERED => End::Answered(branch_of(word)),
             DEADLINE => End::Deadline,
@@ -456,10 +436,7 @@ impl WaitWord {
     #[inline]
     pub(crate) fn retire(&self) {
         let word = self.own();
-        debug_assert!(
-            word & STATE >= ANSWERED,
-            "retired a wait that has not ended"
-        );
+        debug_assert!(word & STATE >= ANSWERED, "retired a wait that has not ended");
         let next = (word & GENERATION).wrapping_add(1 << GENERATION_SHIFT);
         // Relaxed: nothing is handed over; who reads the old word loses as well.
         self.0.store(next | IDLE, Ordering::Relaxed);

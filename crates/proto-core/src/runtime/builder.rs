@@ -39,12 +39,22 @@ pub enum RuntimeError {
 impl fmt::Display for RuntimeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RuntimeError::Controllers(count) => write!(f, "{count} controllers were asked for; 1 to 65536 are possible"),
-            RuntimeError::StackSize(size) => write!(f, "a stack size of {size} bytes was asked for; the largest is 2 GiB"),
-            RuntimeError::Thread(error) => {
-                write!(f, "an OS thread for a controller could not be started: {error}; fewer controllers, or a higher limit of threads (`ulimit -u`)")
+            RuntimeError::Controllers(count) => {
+                write!(f, "{count} controllers were asked for; 1 to 65536 are possible")
             }
-            RuntimeError::Overflow(error) => write!(f, "the handler that reports stack overflows could not be installed: {error}"),
+            RuntimeError::StackSize(size) => {
+                write!(f, "a stack size of {size} bytes was asked for; the largest is 2 GiB")
+            }
+            RuntimeError::Thread(error) => {
+                write!(
+                    f,
+                    "an OS thread for a controller could not be started: {error}; fewer controllers, or a higher limit of threads (`ulimit -u`)"
+                )
+            }
+            RuntimeError::Overflow(error) => write!(
+                f,
+                "the handler that reports stack overflows could not be installed: {error}"
+            ),
         }
     }
 }
@@ -84,7 +94,10 @@ pub struct Builder {
 
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder").field("name", &self.name).field("controllers", &self.controllers).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("controllers", &self.controllers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -99,7 +112,11 @@ impl Builder {
             pin: Pin::Guest,
             stack_size: proto_arch::stack::DEFAULT_SIZE,
             topology: None,
-            backend: if cfg!(miri) { Backend::Thread } else { Backend::Coroutine },
+            backend: if cfg!(miri) {
+                Backend::Thread
+            } else {
+                Backend::Coroutine
+            },
             assigner: Box::new(|count| Instance::new(WorkStealing, count)),
             hooks: Vec::new(),
             drop_deadline: Duration::from_secs(1),
@@ -148,7 +165,11 @@ impl Builder {
     /// Gives every VP an OS thread of its own, of which one per controller runs at a time: for code that cannot share its thread
     /// (scoped thread-locals of foreign crates), and for tools that do not know stack switching [design rule 7]. Slow.
     pub fn thread_per_vp(mut self, yes: bool) -> Self {
-        self.backend = if yes || cfg!(miri) { Backend::Thread } else { Backend::Coroutine };
+        self.backend = if yes || cfg!(miri) {
+            Backend::Thread
+        } else {
+            Backend::Coroutine
+        };
         self
     }
 
@@ -171,14 +192,22 @@ impl Builder {
     /// See [`RuntimeError`].
     pub fn build(self) -> Result<Runtime, RuntimeError> {
         // SAFETY: `describe` keeps to what a signal handler may do.
-        unsafe { proto_arch::overflow::install(describe) }.map_err(|error| RuntimeError::Overflow(error.to_string()))?;
+        unsafe { proto_arch::overflow::install(describe) }
+            .map_err(|error| RuntimeError::Overflow(error.to_string()))?;
         crate::panics::install_hook();
         // Decides once, before any fast path, whether light barriers are free.
         let _ = proto_arch::barrier::is_asymmetric();
         let real = self.topology.is_none();
         let topology = self.topology.unwrap_or_else(Topology::system);
-        let usable = if real { proto_arch::pin::usable_parallelism() } else { topology.len() };
-        let count = self.controllers.unwrap_or(usable).max(usize::from(self.controllers.is_none()));
+        let usable = if real {
+            proto_arch::pin::usable_parallelism()
+        } else {
+            topology.len()
+        };
+        let count = self
+            .controllers
+            .unwrap_or(usable)
+            .max(usize::from(self.controllers.is_none()));
         if count == 0 || count > 1 << 16 {
             return Err(RuntimeError::Controllers(count));
         }
@@ -186,7 +215,11 @@ impl Builder {
         let ids: Vec<CoreId> = topology.core_ids().collect();
         // More controllers than processors: the places beyond are taken by the numbers that follow, so that each has its own.
         let places: Box<[CoreId]> = (0..count)
-            .map(|index| ids.get(index).copied().unwrap_or_else(|| CoreId::new(u32::try_from(index).unwrap_or(u32::MAX))))
+            .map(|index| {
+                ids.get(index)
+                    .copied()
+                    .unwrap_or_else(|| CoreId::new(u32::try_from(index).unwrap_or(u32::MAX)))
+            })
             .collect();
         // ORDERING: only the first counts.
         let first = MADE.fetch_add(1, Ordering::Relaxed) == 0;
@@ -195,10 +228,13 @@ impl Builder {
             Pin::No => false,
             Pin::Guest => real && first && count == usable && count == ids.len(),
         };
-        let cpus: Vec<Option<usize>> =
-            (0..count).map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()]))).collect();
+        let cpus: Vec<Option<usize>> = (0..count)
+            .map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()])))
+            .collect();
         let instance = Arc::new((self.assigner)(count));
-        let cores = (0..count).map(|index| Core::new(index, places[index], Fibers::default(), near(&topology, &places, index))).collect();
+        let cores = (0..count)
+            .map(|index| Core::new(index, places[index], Fibers::default(), near(&topology, &places, index)))
+            .collect();
         let shared = Arc::new(Shared {
             name: self.name,
             cores,
@@ -241,7 +277,11 @@ const MOST_WITH_NEIGHBOURS: usize = 1024;
 
 /// In which order the controller `index` asks the others for work; nothing stands for ring order.
 fn near(topology: &Topology, places: &[CoreId], index: usize) -> Box<[usize]> {
-    if places.len() <= MOST_WITH_NEIGHBOURS { assign::nearest(topology, places, index).into() } else { Box::default() }
+    if places.len() <= MOST_WITH_NEIGHBOURS {
+        assign::nearest(topology, places, index).into()
+    } else {
+        Box::default()
+    }
 }
 
 /// Starts the controllers and the watchdog.
@@ -271,6 +311,8 @@ fn start(shared: &Arc<Shared>, cpus: &[Option<usize>]) -> Result<(), RuntimeErro
 /// Names the VP whose stack overflowed. In a signal handler.
 unsafe fn describe(owner: *const (), out: &mut proto_arch::overflow::ReportLine) {
     // SAFETY: owners are blocks, which are never freed.
-    let Some(block) = (unsafe { owner.cast::<Block>().as_ref() }) else { return };
+    let Some(block) = (unsafe { owner.cast::<Block>().as_ref() }) else {
+        return;
+    };
     VpName::write_in_signal(block, out);
 }

@@ -101,7 +101,9 @@ fn search(core: &'static Core) -> bool {
         if elapsed >= patience {
             break;
         }
-        if elapsed >= SEARCH && let Some(work) = take_aged(core) {
+        if elapsed >= SEARCH
+            && let Some(work) = take_aged(core)
+        {
             return keep(core, work);
         }
         if shared.crowded_machine {
@@ -148,7 +150,9 @@ fn note_ages(core: &'static Core) {
     unsafe {
         core.owner(|owner| {
             owner.aged.clear();
-            owner.aged.extend(shared.cores.iter().map(|other| other.newborn.given()));
+            owner
+                .aged
+                .extend(shared.cores.iter().map(|other| other.newborn.given()));
             for instance in &owner.instances {
                 owner.aged.extend(instance.pools.iter().map(|pool| pool.given()));
             }
@@ -189,7 +193,12 @@ fn anything_to_take(core: &'static Core) -> bool {
     let shared = core.shared();
     // SAFETY: the controller; the closure only looks.
     let pooled = unsafe {
-        core.owner(|owner| owner.instances.iter().any(|instance| instance.pools.iter().any(|pool| !pool.is_empty())))
+        core.owner(|owner| {
+            owner
+                .instances
+                .iter()
+                .any(|instance| instance.pools.iter().any(|pool| !pool.is_empty()))
+        })
     };
     pooled || shared.cores.iter().any(|other| !other.newborn.is_empty()) || task::any_latent(shared)
 }
@@ -225,7 +234,8 @@ fn sleep(core: &'static Core) {
     };
     // SAFETY: the controller. `sleep` calls the closures above, which come to `owner` again, but only for other parts than `rest`;
     // so `rest` is taken out first.
-    let mut rest = unsafe { core.owner(|owner| std::mem::replace(&mut owner.rest, crate::kernel::sleep::Rest::new(core.index))) };
+    let mut rest =
+        unsafe { core.owner(|owner| std::mem::replace(&mut owner.rest, crate::kernel::sleep::Rest::new(core.index))) };
     let began = Instant::now();
     let awake = shared.sleep.sleep(&mut rest, shared, mail, scan, park);
     let short = awake == Awake::ForMail && began.elapsed() < PATIENT;
@@ -233,7 +243,11 @@ fn sleep(core: &'static Core) {
     unsafe {
         core.owner(|owner| {
             owner.rest = rest;
-            owner.patience = if short && !shared.crowded_machine { PATIENT } else { SEARCH };
+            owner.patience = if short && !shared.crowded_machine {
+                PATIENT
+            } else {
+                SEARCH
+            };
         });
     }
     shared.watchdog.poke();

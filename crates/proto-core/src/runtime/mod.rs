@@ -29,5 +29,5 @@ mod stacks;
 pub(crate) mod watchdog;
 
 pub use builder::{Builder, RuntimeError};
-pub(crate) use stacks::class_of;
 pub use handle::{Runtime, ShutdownError};
+pub(crate) use stacks::class_of;

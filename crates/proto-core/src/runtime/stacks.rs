@@ -28,7 +28,9 @@ const KEEP_BYTES: usize = 32 * 1024;
 
 /// The class of the smallest stack that has `size` bytes.
 pub(crate) fn class_of(size: usize) -> Option<u8> {
-    let class = u8::try_from(size.max(1).checked_next_power_of_two()?.trailing_zeros()).ok()?.max(SMALLEST);
+    let class = u8::try_from(size.max(1).checked_next_power_of_two()?.trailing_zeros())
+        .ok()?
+        .max(SMALLEST);
     (usize::from(class - SMALLEST) < CLASSES).then_some(class)
 }
 
@@ -88,7 +90,8 @@ impl Fibers {
         let stack = arena.take().map_err(|error| error.to_string())?;
         let arg = std::ptr::from_ref(core).cast_mut().cast();
         // SAFETY: `fiber_main` does not unwind (VPs' panics are caught) and takes a core, which outlives its fibers.
-        let fiber = unsafe { Fiber::new(core.shared().backend, stack, fiber_main, arg) }.map_err(|error| error.to_string())?;
+        let fiber =
+            unsafe { Fiber::new(core.shared().backend, stack, fiber_main, arg) }.map_err(|error| error.to_string())?;
         Ok(NonNull::from(Box::leak(fiber)))
     }
 

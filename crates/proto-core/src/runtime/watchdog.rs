@@ -60,7 +60,10 @@ pub(crate) struct Watchdog {
 
 impl fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watchdog").field("asleep", &self.asleep).field("hogs", &self.hogs).finish_non_exhaustive()
+        f.debug_struct("Watchdog")
+            .field("asleep", &self.asleep)
+            .field("hogs", &self.hogs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -151,7 +154,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             }
         }
         crate::report::verdict::look_for_cycles();
-        let until_due = (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
+        let until_due =
+            (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
         let busy_pause = pause.map(|pause| until_due.map_or(pause, |due| due.min(pause)));
         match busy_pause.or(until_due) {
             Some(pause) => {
@@ -166,7 +170,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
     let switches = core.switches.load(Ordering::Relaxed);
     if switches != seen.switches {
-        *seen = Seen { switches, looks: 0, named: seen.named };
+        *seen = Seen {
+            switches,
+            looks: 0,
+            named: seen.named,
+        };
         return;
     }
     seen.looks += 1;
@@ -207,11 +215,10 @@ fn sleep(shared: &Shared) {
     // ORDERING: Relaxed: the heavy barrier orders it against the looks below; see the head.
     watchdog.asleep.store(true, Ordering::Relaxed);
     Asymmetric::heavy();
-    let needed = shared
-        .cores
-        .iter()
-        .any(|core| busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX)
-        || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
+    let needed =
+        shared.cores.iter().any(|core| {
+            busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX
+        }) || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
     if needed {
         // Between two VPs, perhaps: a core that was crowded all the time wakes nobody.
         watchdog.parker.park_timeout(TICK);

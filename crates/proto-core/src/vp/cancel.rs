@@ -34,7 +34,11 @@ impl std::error::Error for CannotCancel {}
 ///
 /// In a `panic=abort` build.
 pub(crate) fn check_possible() -> Result<(), CannotCancel> {
-    if cfg!(panic = "abort") { Err(CannotCancel) } else { Ok(()) }
+    if cfg!(panic = "abort") {
+        Err(CannotCancel)
+    } else {
+        Ok(())
+    }
 }
 
 impl Block {
@@ -155,10 +159,7 @@ pub(crate) fn unwind_cancelled() -> ! {
 pub(crate) fn deliver_noted() {
     let Some(ctx) = ctx::installed() else { return };
     if let Some(block) = ctx.current() {
-        if !block.is_thread()
-            && block.is_cancelled()
-            && !crate::panics::unwinding(ctx)
-        {
+        if !block.is_thread() && block.is_cancelled() && !crate::panics::unwinding(ctx) {
             unwind_cancelled()
         }
     }

@@ -20,9 +20,9 @@ mod name;
 pub(crate) mod slab;
 mod spawn;
 
+pub use cancel::CannotCancel;
 pub use local::VpLocal;
 pub use name::VpName;
-pub use cancel::CannotCancel;
 pub use spawn::{SpawnError, VpBuilder, VpRef};
 pub(crate) use spawn::{adopt, prepare_thread, seed};
 
@@ -36,8 +36,12 @@ use crate::runtime::controller;
 #[inline(always)]
 pub fn yield_now() {
     // Inlined to the switch itself: each return between here and there would be mispredicted when the VP comes back (4 ns each).
-    let Some(ctx) = ctx::installed() else { return yield_otherwise() };
-    let Some(block) = ctx.current() else { return yield_otherwise() };
+    let Some(ctx) = ctx::installed() else {
+        return yield_otherwise();
+    };
+    let Some(block) = ctx.current() else {
+        return yield_otherwise();
+    };
     if block.is_thread() || std::thread::panicking() || ctx.in_handler.get().is_some() {
         return yield_otherwise();
     }

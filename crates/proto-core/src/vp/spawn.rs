@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::block::{Block, INLINE_PATH, Start, flag};
 use super::{VpName, cancel, extra, slab};
+use crate::assign::Work;
 use crate::ctx::{self, Ctx, attention};
 use crate::hooks;
 use crate::join::{JoinHandle, Packet};
@@ -19,7 +20,6 @@ use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
 use crate::scope::{Around, ScopeHead};
-use crate::assign::Work;
 
 /// Why a VP was not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +45,17 @@ impl fmt::Display for SpawnError {
         match self {
             SpawnError::StackSize(size) => write!(f, "a stack of {size} bytes was asked for; the largest is 2 GiB"),
             SpawnError::Stopping => f.write_str("the runtime is shutting down"),
-            SpawnError::NoSuchCore(core) => write!(f, "the home that was asked for, core {}, is none of the runtime's", core.index()),
+            SpawnError::NoSuchCore(core) => write!(
+                f,
+                "the home that was asked for, core {}, is none of the runtime's",
+                core.index()
+            ),
             SpawnError::NoRuntime(why) => write!(f, "the default runtime could not be made: {why}"),
             SpawnError::TooMany { limit } => {
-                write!(f, "{limit} VPs are alive, the limit of this runtime; raise it with `Builder::max_vps`, or bound the program's own parallelism")
+                write!(
+                    f,
+                    "{limit} VPs are alive, the limit of this runtime; raise it with `Builder::max_vps`, or bound the program's own parallelism"
+                )
             }
         }
     }
@@ -85,7 +92,10 @@ impl Eq for VpRef {}
 
 impl VpRef {
     pub(crate) fn of(block: &'static Block) -> VpRef {
-        VpRef { block, birth: block.birth() }
+        VpRef {
+            block,
+            birth: block.birth(),
+        }
     }
 
     /// The calling timeline, VP or OS thread.
@@ -113,9 +123,14 @@ impl VpRef {
         if self.has_ended() || home.is_null() {
             return None;
         }
-        match ctx::installed().and_then(Ctx::core).and_then(|core| core.shared().core_of(home)) {
+        match ctx::installed()
+            .and_then(Ctx::core)
+            .and_then(|core| core.shared().core_of(home))
+        {
             Some(home) => Some(home.place),
-            None => verdict::runtimes().iter().find_map(|shared| shared.core_of(home).map(|home| home.place)),
+            None => verdict::runtimes()
+                .iter()
+                .find_map(|shared| shared.core_of(home).map(|home| home.place)),
         }
     }
 
@@ -192,7 +207,13 @@ impl Default for VpBuilder {
 impl VpBuilder {
     /// A VP without a name, with the runtime's stack size, priority 128, started wherever a core is free.
     pub const fn new() -> Self {
-        VpBuilder { name: None, stack_size: None, priority: 128, place: Where::Anywhere, flags: 0 }
+        VpBuilder {
+            name: None,
+            stack_size: None,
+            priority: 128,
+            place: Where::Anywhere,
+            flags: 0,
+        }
     }
 
     /// Its name in reports.
@@ -406,19 +427,38 @@ impl Target {
     #[inline]
     fn find() -> Result<Target, SpawnError> {
         let ctx = ctx::get();
-        let Some(parent) = ctx.current() else { panic!("an assigner or a hook creates no VPs") };
-        assert!(ctx.in_handler.get().is_none(), "a handler creates no VPs: answer, and let the wrapper do it");
+        let Some(parent) = ctx.current() else {
+            panic!("an assigner or a hook creates no VPs")
+        };
+        assert!(
+            ctx.in_handler.get().is_none(),
+            "a handler creates no VPs: answer, and let the wrapper do it"
+        );
         let hooks = ctx.attention() & attention::HOOKS != 0;
         match (ctx.core(), parent.process()) {
             (Some(core), Some(process)) => {
-                if ctx.attention() & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
+                if ctx.attention() & (attention::TICK | attention::MAIL | attention::TIMER) != 0
+                    && !crate::panics::unwinding(ctx)
+                {
                     controller::yield_now(ctx, parent);
                 }
-                Ok(Target { shared: core.shared(), process, core: Some(core), parent: Some(parent), hooks })
+                Ok(Target {
+                    shared: core.shared(),
+                    process,
+                    core: Some(core),
+                    parent: Some(parent),
+                    hooks,
+                })
             }
             _ => {
                 let process = crate::process::ambient().map_err(|error| SpawnError::NoRuntime(error.to_string()))?;
-                Ok(Target { shared: process.shared(), process, core: None, parent: Some(parent), hooks: process.shared().hooks.any() })
+                Ok(Target {
+                    shared: process.shared(),
+                    process,
+                    core: None,
+                    parent: Some(parent),
+                    hooks: process.shared().hooks.any(),
+                })
             }
         }
     }
@@ -427,7 +467,13 @@ impl Target {
         let ctx = ctx::get();
         let shared = process.shared();
         let core = ctx.core().filter(|core| std::ptr::eq(core.shared(), shared));
-        Target { shared, process, core, parent: None, hooks: shared.hooks.any() }
+        Target {
+            shared,
+            process,
+            core,
+            parent: None,
+            hooks: shared.hooks.any(),
+        }
     }
 
     #[inline]
@@ -489,7 +535,13 @@ pub(crate) fn adopt(
     start: Start,
 ) -> Work {
     let process = owner.process().expect("a VP that forks has a process");
-    let target = Target { shared: core.shared(), process, core: Some(core), parent: Some(owner), hooks: false };
+    let target = Target {
+        shared: core.shared(),
+        process,
+        core: Some(core),
+        parent: Some(owner),
+        hooks: false,
+    };
     let block = target.block();
     // SAFETY: a fresh block is this code's own.
     unsafe { block.put_start(start) };
@@ -499,7 +551,9 @@ pub(crate) fn adopt(
     block.stack_class.set(owner.stack_class.get());
     block.set_process(Some(process));
     block.set_around(Around::nothing());
-    block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
+    block
+        .flags
+        .store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
     let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();
     VpName::push_inline(&mut path, around);
     path.push(number);

@@ -129,6 +129,8 @@ impl<T> QueueEnv<T> {
 
 impl<T> RequestHandler<Send<T>> for QueueEnv<T> {
     type Reply = Result<(), T>;
+    // Nothing in here panics once the caller is queued.
+    const UNWINDS: bool = true;
     #[inline]
     fn handle(&mut self, Send(value): Send<T>, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
         if self.receiver_gone {
@@ -143,6 +145,8 @@ impl<T> RequestHandler<Send<T>> for QueueEnv<T> {
 
 impl<T> RequestHandler<SendBounded<T>> for QueueEnv<T> {
     type Reply = Sent<T>;
+    // Nothing in here panics once the caller is queued.
+    const UNWINDS: bool = true;
     #[inline]
     fn handle(&mut self, send: SendBounded<T>, caller: Caller<'_, Sent<T>>, hidden: &mut Hidden<'_>) {
         if self.receiver_gone {
@@ -175,6 +179,8 @@ impl<T> RequestHandler<Fetch> for QueueEnv<T> {
 
 impl<T> RequestHandler<Receive> for QueueEnv<T> {
     type Reply = Result<T, RecvError>;
+    // Nothing in here panics once the caller is queued.
+    const UNWINDS: bool = true;
     #[inline]
     fn handle(&mut self, _: Receive, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
         match self.take(hidden) {

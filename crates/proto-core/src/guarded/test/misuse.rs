@@ -7,9 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::thread;
 
-use super::super::{
-    Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, SharedGrant, SharedRange,
-};
+use super::super::{Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, SharedGrant, SharedRange};
 use super::{meet, message};
 
 #[test]
@@ -56,9 +54,7 @@ fn second_unborn_grant_is_refused_while_open_and_after() {
     assert!(message(|| drop(cell.open(Grant::new()))).contains("belongs to grant"));
     *opened = 2;
     let grant = opened.close();
-    assert!(
-        message(|| drop(cell.open(Grant::new()))).contains("keep the one that `close` returned")
-    );
+    assert!(message(|| drop(cell.open(Grant::new()))).contains("keep the one that `close` returned"));
     assert_eq!(*cell.open(grant), 2);
 }
 
@@ -80,10 +76,7 @@ fn refusal_is_reported_at_the_callers_line() {
     message(|| drop(cell.open(Grant::new())));
     drop(std::panic::take_hook());
     let file = location.lock().unwrap().take().expect("the hook ran");
-    assert!(
-        file.ends_with("misuse.rs"),
-        "blamed {file} instead of the caller"
-    );
+    assert!(file.ends_with("misuse.rs"), "blamed {file} instead of the caller");
 }
 
 #[test]
@@ -124,11 +117,7 @@ fn moved_and_swapped_cells_keep_their_grant() {
 #[test]
 fn grant_of_a_dropped_cell_opens_no_other_in_its_place() {
     let mut place = Some(Guarded::new(1));
-    let old = place
-        .as_ref()
-        .expect("just made")
-        .open(Grant::new())
-        .close();
+    let old = place.as_ref().expect("just made").open(Grant::new()).close();
     place = Some(Guarded::new(2));
     let new = place.as_ref().expect("just made");
     assert!(message(|| drop(new.open(old))).contains("another cell"));
@@ -186,13 +175,9 @@ fn map_reaches_a_part_and_close_returns_the_whole() {
 fn filter_map_returns_the_guard_when_there_is_no_part() {
     let cell = Guarded::new(vec![1]);
     let opened = cell.open(Grant::new());
-    let mut opened = opened
-        .filter_map(|v| v.get_mut(9))
-        .expect_err("there is no tenth");
+    let mut opened = opened.filter_map(|v| v.get_mut(9)).expect_err("there is no tenth");
     opened.push(2);
-    let second = opened
-        .filter_map(|v| v.get_mut(1))
-        .expect("there is a second now");
+    let second = opened.filter_map(|v| v.get_mut(1)).expect("there is a second now");
     assert_eq!(*second, 2);
 }
 
@@ -269,9 +254,7 @@ fn of_two_unborn_grants_at_once_exactly_one_wins() {
             let open = || {
                 meet(&at, 2);
                 let mut won = 0;
-                let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    cell.open(Grant::new())
-                }));
+                let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cell.open(Grant::new())));
                 if let Ok(mut opened) = opened {
                     **opened += 1;
                     won += 1;
@@ -300,11 +283,7 @@ fn token_may_be_used_while_the_closing_function_still_runs() {
             write.join().expect("it only adds")
         })
     }
-    fn unlock_shared(
-        guard: OpenedShared<'_, u64>,
-        mut shares: super::super::Shares,
-        cell: &Guarded<u64>,
-    ) {
+    fn unlock_shared(guard: OpenedShared<'_, u64>, mut shares: super::super::Shares, cell: &Guarded<u64>) {
         shares.take_back(guard.close());
         *cell.open(shares.reclaim().expect("it came back")) += 1;
     }
@@ -358,27 +337,11 @@ fn auto_traits_are_those_of_references() {
     assert!(!is!(Guarded<Neither>: Sync) && !is!(Guarded<Neither>: Send));
     assert!(is!(Opened<'static, SendOnly>: Send) && !is!(Opened<'static, SendOnly>: Sync));
     assert!(!is!(Opened<'static, SyncOnly>: Send) && is!(Opened<'static, SyncOnly>: Sync));
-    assert!(
-        !is!(OpenedShared<'static, SendOnly>: Send) && !is!(OpenedShared<'static, SendOnly>: Sync)
-    );
+    assert!(!is!(OpenedShared<'static, SendOnly>: Send) && !is!(OpenedShared<'static, SendOnly>: Sync));
     assert!(is!(OpenedShared<'static, Both>: Send) && is!(OpenedShared<'static, Both>: Sync));
-    assert!(
-        is!(Grant: Send)
-            && is!(SharedGrant: Send)
-            && is!(RangeGrant: Send)
-            && is!(SharedRange: Send)
-    );
-    assert!(
-        !is!(Grant: Clone)
-            && !is!(SharedGrant: Clone)
-            && !is!(RangeGrant: Clone)
-            && !is!(SharedRange: Clone)
-    );
-    assert!(
-        !is!(super::super::Shares: Clone)
-            && !is!(super::super::RangeShares: Clone)
-            && is!(Frozen: Copy)
-    );
+    assert!(is!(Grant: Send) && is!(SharedGrant: Send) && is!(RangeGrant: Send) && is!(SharedRange: Send));
+    assert!(!is!(Grant: Clone) && !is!(SharedGrant: Clone) && !is!(RangeGrant: Clone) && !is!(SharedRange: Clone));
+    assert!(!is!(super::super::Shares: Clone) && !is!(super::super::RangeShares: Clone) && is!(Frozen: Copy));
 }
 
 #[test]
@@ -391,11 +354,6 @@ fn debug_says_who_belongs_to_whom_and_not_the_value() {
     let opened = cell.open(Grant::new());
     assert_eq!(format!("{opened:?}"), "Opened(\"secret\")");
     let grant = opened.close();
-    let number = format!("{grant:?}")
-        .replace("Grant { number: ", "")
-        .replace(" }", "");
-    assert_eq!(
-        format!("{cell:?}"),
-        format!("Guarded {{ grant: {number}, .. }}")
-    );
+    let number = format!("{grant:?}").replace("Grant { number: ", "").replace(" }", "");
+    assert_eq!(format!("{cell:?}"), format!("Guarded {{ grant: {number}, .. }}"));
 }

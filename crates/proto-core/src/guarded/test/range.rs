@@ -11,11 +11,7 @@ fn pieces_open_at_once_and_join_to_a_grant() {
     let cell: &Guarded<[u32]> = &Guarded::new([0; 6]);
     let (left, rest) = RangeGrant::new().split_at(2);
     let (middle, right) = rest.split_at(4);
-    let mut opened = [
-        cell.open_range(left),
-        cell.open_range(middle),
-        cell.open_range(right),
-    ];
+    let mut opened = [cell.open_range(left), cell.open_range(middle), cell.open_range(right)];
     for (n, part) in (1..).zip(&mut opened) {
         assert_eq!(part.len(), 2);
         part.fill(n);
@@ -47,9 +43,7 @@ fn pieces_of_an_unborn_grant_marry_one_cell() {
 fn foreign_pieces_do_not_join() {
     let (left, _right) = RangeGrant::new().split_at(1);
     let (_left, right) = RangeGrant::new().split_at(1);
-    let (left, right) = left
-        .join(right)
-        .expect_err("they touch, but are of different cells");
+    let (left, right) = left.join(right).expect_err("they touch, but are of different cells");
     assert!(
         RangeGrant::new().join(RangeGrant::new()).is_err(),
         "unborn grants may get different numbers"
@@ -83,10 +77,7 @@ fn empty_ranges_open_as_nothing_anywhere() {
 fn zero_sized_elements_have_ranges() {
     let cell: Box<Guarded<[()]>> = vec![(); 5].into();
     let (left, right) = RangeGrant::new().split_at(2);
-    assert_eq!(
-        (cell.open_range(left).len(), cell.open_range(right).len()),
-        (2, 3)
-    );
+    assert_eq!((cell.open_range(left).len(), cell.open_range(right).len()), (2, 3));
     let longest: &Guarded<[()]> = &Guarded::new([(); usize::MAX]);
     assert_eq!(longest.open_range(RangeGrant::new()).len(), usize::MAX);
 }
@@ -106,9 +97,7 @@ fn cells_made_of_vectors_own_their_elements() {
         *cell.into_boxed_slice(),
         [Wide(Box::new(0)), Wide(Box::new(1)), Wide(Box::new(9))]
     );
-    drop(Box::<Guarded<[Wide]>>::from(
-        vec![Wide(Box::new(1))].into_boxed_slice(),
-    ));
+    drop(Box::<Guarded<[Wide]>>::from(vec![Wide(Box::new(1))].into_boxed_slice()));
 
     let shared: std::sync::Arc<Guarded<[u8]>> = Box::<Guarded<[u8]>>::from(vec![1, 2]).into();
     assert_eq!(shared.len(), 2);
@@ -156,13 +145,8 @@ fn keeper_returns_its_grant_when_everything_is_back() {
 fn foreign_tokens_are_refused_by_the_keeper() {
     let (left, right) = RangeGrant::new().split_at(10);
     let (mut left, mut right) = (RangeShares::new(left), RangeShares::new(right));
-    assert!(
-        left.take(9..11).is_none() && left.lend(10..11).is_none() && right.lend(0..1).is_none()
-    );
-    let (of_left, of_right) = (
-        left.lend(8..10).expect("free"),
-        right.lend(10..12).expect("free"),
-    );
+    assert!(left.take(9..11).is_none() && left.lend(10..11).is_none() && right.lend(0..1).is_none());
+    let (of_left, of_right) = (left.lend(8..10).expect("free"), right.lend(10..12).expect("free"));
     let both = of_left.join(of_right).expect("neighbours of one cell");
     assert!(message(|| left.take_back(both)).contains("did not lend it"));
     assert!(
@@ -183,10 +167,7 @@ fn foreign_tokens_are_refused_by_the_keeper() {
 fn empty_ranges_are_lent_and_taken_at_any_time() {
     let mut shares = RangeShares::new(RangeGrant::new());
     let all = shares.take(0..usize::MAX).expect("free");
-    let (none, none_too) = (
-        shares.take(4..4).expect("nothing"),
-        shares.lend(4..4).expect("nothing"),
-    );
+    let (none, none_too) = (shares.take(4..4).expect("nothing"), shares.lend(4..4).expect("nothing"));
     shares.put_back(none);
     shares.take_back(none_too);
     shares.put_back(all);
@@ -210,9 +191,7 @@ fn keeper_agrees_with_a_count_per_index() {
     for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
         let start = random(LEN);
         let range = start..start + random(LEN - start + 1);
-        let written = range
-            .clone()
-            .any(|i| writers.iter().any(|w| w.range().contains(&i)));
+        let written = range.clone().any(|i| writers.iter().any(|w| w.range().contains(&i)));
         let read = range.clone().any(|i| {
             readers
                 .iter()
@@ -236,9 +215,7 @@ fn keeper_agrees_with_a_count_per_index() {
                 None => assert!(written, "{range:?} was refused while not written"),
             },
             2 if !writers.is_empty() => shares.put_back(writers.swap_remove(random(writers.len()))),
-            3 if !readers.is_empty() => {
-                shares.take_back(readers.swap_remove(random(readers.len())))
-            }
+            3 if !readers.is_empty() => shares.take_back(readers.swap_remove(random(readers.len()))),
             4 if !writers.is_empty() => {
                 let writer = writers.swap_remove(random(writers.len()));
                 let at = writer.range().start + random(writer.range().len() + 1);
@@ -262,12 +239,8 @@ fn keeper_agrees_with_a_count_per_index() {
             _ => {}
         }
     }
-    writers
-        .into_iter()
-        .for_each(|writer| shares.put_back(writer));
-    readers
-        .into_iter()
-        .for_each(|reader| shares.take_back(reader));
+    writers.into_iter().for_each(|writer| shares.put_back(writer));
+    readers.into_iter().for_each(|reader| shares.take_back(reader));
     assert!(shares.reclaim().is_ok(), "all was given back");
 }
 

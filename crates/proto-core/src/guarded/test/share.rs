@@ -10,10 +10,7 @@ use super::{meet, message};
 fn readers_overlap_and_the_writer_waits_for_the_last() {
     let cell = Guarded::new(5);
     let mut shares = cell.open(Grant::new()).close().share();
-    let (one, two) = (
-        cell.open_shared(shares.lend()),
-        cell.open_shared(shares.lend()),
-    );
+    let (one, two) = (cell.open_shared(shares.lend()), cell.open_shared(shares.lend()));
     assert_eq!((*one, *two, shares.out()), (5, 5, 2));
     shares.take_back(one.close());
     let mut shares = shares.reclaim().expect_err("one is still out");
@@ -29,10 +26,7 @@ fn foreign_share_is_refused_and_counts_nowhere() {
     let mut b = Grant::new().share();
     let (of_a, of_b) = (a.lend(), b.lend());
     assert!(message(|| b.take_back(of_a)).contains("did not lend it"));
-    assert!(
-        b.reclaim().is_err(),
-        "a foreign share must not lower the count"
-    );
+    assert!(b.reclaim().is_err(), "a foreign share must not lower the count");
     assert!(message(|| Grant::new().share().take_back(of_b)).contains("unborn"));
     assert!(a.reclaim().is_err(), "a lost share is missing for ever");
 }
@@ -90,10 +84,7 @@ fn of_two_families_exactly_one_marries() {
                     })
                 })
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().is_ok())
-                .collect()
+            threads.into_iter().map(|thread| thread.join().is_ok()).collect()
         });
         assert!(
             opened == [true, true, false, false] || opened == [false, false, true, true],
@@ -109,9 +100,7 @@ fn family_that_married_two_cells_guards_both() {
     let mut shares = Grant::new().share();
     let (one, two) = (a.open_shared(shares.lend()), b.open_shared(shares.lend()));
     shares.take_back(one.close());
-    let mut shares = shares
-        .reclaim()
-        .expect_err("the other cell is still being read");
+    let mut shares = shares.reclaim().expect_err("the other cell is still being read");
     assert_eq!(*two, 'b');
     shares.take_back(two.close());
     let grant = shares.reclaim().expect("all came back");
@@ -158,9 +147,7 @@ fn shared_guards_map_and_filter() {
     let cell = Guarded::new((1, vec![2]));
     let mut shares = Grant::new().share();
     let part = cell.open_shared(shares.lend()).map(|pair| &pair.1);
-    let part = part
-        .filter_map(|v| v.get(3))
-        .expect_err("there is no fourth");
+    let part = part.filter_map(|v| v.get(3)).expect_err("there is no fourth");
     let part = part.filter_map(|v| v.first()).expect("there is a first");
     let mut slot = Some(part);
     message(|| assert!(OpenedShared::map_from::<i32>(&mut slot, |_| panic!("user")).is_none()));

@@ -49,11 +49,7 @@ fn thieves_get_the_oldest_of_what_was_published() {
     for job in &jobs {
         owner.push(*job).expect("there is room");
     }
-    assert_eq!(
-        list.steal(),
-        Steal::Empty,
-        "nothing is public before the owner says so"
-    );
+    assert_eq!(list.steal(), Steal::Empty, "nothing is public before the owner says so");
     assert!(list.looks_stealable() && !list.looks_public());
     assert!(owner.publish());
     assert_eq!(list.steal(), Steal::Taken(jobs[0]));
@@ -193,11 +189,7 @@ fn every_entry_is_run_once_whoever_runs_it() {
             let (list, done, asked, stolen) = (&list, &done, &asked, &stolen);
             scope.spawn(move || {
                 while !done.load(Ordering::Relaxed) {
-                    let theft = if hard {
-                        list.steal_hard()
-                    } else {
-                        list.steal()
-                    };
+                    let theft = if hard { list.steal_hard() } else { list.steal() };
                     match theft {
                         Steal::Taken(_) => {
                             stolen.fetch_add(1, Ordering::Relaxed);
@@ -233,14 +225,7 @@ fn every_entry_is_run_once_whoever_runs_it() {
         done.store(true, Ordering::Relaxed);
     });
     let stolen = stolen.load(Ordering::Relaxed);
-    assert_eq!(
-        lost, stolen,
-        "the owner and the thieves disagree about who ran what"
-    );
-    assert_eq!(
-        mine + lost,
-        rounds * depth as u64,
-        "an entry was lost or doubled"
-    );
+    assert_eq!(lost, stolen, "the owner and the thieves disagree about who ran what");
+    assert_eq!(mine + lost, rounds * depth as u64, "an entry was lost or doubled");
     free(numbers);
 }

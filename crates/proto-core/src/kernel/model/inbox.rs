@@ -19,8 +19,7 @@ fn send(inbox: &Inbox, number: u32) {
         payload: UnsafeCell::new(0),
     }));
     // SAFETY: the node is this thread's until it is pushed; loom reports the access if a taker sees it earlier.
-    node.payload
-        .with_mut(|payload| unsafe { *payload = number });
+    node.payload.with_mut(|payload| unsafe { *payload = number });
     // SAFETY: a fresh node, freed only by `open` after it was handed out.
     unsafe { inbox.push(NonNull::from(node).cast()) };
 }
@@ -52,16 +51,8 @@ fn two_producers_and_an_owner() {
         }
         seen.extend(inbox.take().map(open));
         for base in [10, 20] {
-            let own: Vec<u32> = seen
-                .iter()
-                .copied()
-                .filter(|number| number / 10 == base / 10)
-                .collect();
-            assert_eq!(
-                own,
-                [base + 1, base + 2],
-                "a producer's nodes were lost or reordered"
-            );
+            let own: Vec<u32> = seen.iter().copied().filter(|number| number / 10 == base / 10).collect();
+            assert_eq!(own, [base + 1, base + 2], "a producer's nodes were lost or reordered");
         }
         assert_eq!(seen.len(), 4);
     });

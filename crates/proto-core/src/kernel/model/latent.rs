@@ -47,9 +47,7 @@ impl<B: Barrier> Scene<B> {
         let job = &self.jobs[index];
         // SAFETY: nobody has the job yet; loom checks it.
         job.contents.with_mut(|contents| unsafe { *contents = 1 });
-        self.owner()
-            .push(NonNull::from(job))
-            .expect("there is room");
+        self.owner().push(NonNull::from(job)).expect("there is room");
     }
 
     fn run(job: NonNull<Job>) {
@@ -70,10 +68,7 @@ impl<B: Barrier> Scene<B> {
     }
 
     /// A thief on a thread of its own.
-    fn thief(
-        scene: &Arc<Self>,
-        theft: fn(&LatentList<Job, B>) -> Steal<Job>,
-    ) -> thread::JoinHandle<()>
+    fn thief(scene: &Arc<Self>, theft: fn(&LatentList<Job, B>) -> Steal<Job>) -> thread::JoinHandle<()>
     where
         B: 'static,
     {
@@ -279,20 +274,13 @@ fn detach_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish
         if publish {
             scene.owner().publish();
         }
-        let thieves = [
-            Scene::thief(&scene, theft),
-            Scene::thief(&scene, LatentList::steal),
-        ];
+        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
         scene.owner().detach_from(1, |job, fate| {
             if fate == Fate::Untaken {
                 Scene::<Asymmetric>::run(job);
             }
         });
-        assert_eq!(
-            scene.owner().head(),
-            1,
-            "the entries of the other timeline stay"
-        );
+        assert_eq!(scene.owner().head(), 1, "the entries of the other timeline stay");
         while scene.pop() {}
         for thief in thieves {
             thief.join().expect("a thief panicked");
@@ -321,10 +309,7 @@ fn touch_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish:
         if publish {
             scene.owner().publish();
         }
-        let thieves = [
-            Scene::thief(&scene, theft),
-            Scene::thief(&scene, LatentList::steal),
-        ];
+        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
         if scene.owner().touch(0) == Fate::Untaken {
             Scene::<Asymmetric>::run(NonNull::from(&scene.jobs[0]));
         }

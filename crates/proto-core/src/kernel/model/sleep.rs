@@ -90,9 +90,7 @@ fn fork_against_two_sleepers<B: Barrier + 'static>() {
                 let machine = Arc::clone(&machine);
                 thread::spawn(move || {
                     let mut rest = Rest::new(core);
-                    let _how = machine
-                        .sleep
-                        .announce(&mut rest, &*machine, || machine.has_work());
+                    let _how = machine.sleep.announce(&mut rest, &*machine, || machine.has_work());
                 })
             })
             .collect();
@@ -100,9 +98,7 @@ fn fork_against_two_sleepers<B: Barrier + 'static>() {
         for sleeper in sleepers {
             sleeper.join().expect("a sleeper panicked");
         }
-        let both = [1, 2]
-            .into_iter()
-            .all(|core| machine.sleep.is_asleep_hint(core));
+        let both = [1, 2].into_iter().all(|core| machine.sleep.is_asleep_hint(core));
         assert!(!both, "a task waits and everybody sleeps");
     });
 }
@@ -138,10 +134,7 @@ fn mail_against_sleeper<B: Barrier + 'static>() {
         };
         machine.send_mail();
         sleeper.join().expect("the sleeper panicked");
-        assert!(
-            !machine.sleep.is_asleep_hint(1),
-            "mail waits and its core sleeps"
-        );
+        assert!(!machine.sleep.is_asleep_hint(1), "mail waits and its core sleeps");
     });
 }
 
@@ -168,10 +161,7 @@ fn mail_ends_a_nap_or_the_sleep_after_it() {
     loom::model(|| {
         let machine = Machine::<Asymmetric>::new(2);
         let mut rest = Rest::new(1);
-        assert_eq!(
-            machine.sleep.announce(&mut rest, &*machine, || false),
-            Announced::Park
-        );
+        assert_eq!(machine.sleep.announce(&mut rest, &*machine, || false), Announced::Park);
         assert_eq!(machine.sleep.wake_one(Some(0), &*machine), Some(1));
         assert_eq!(machine.sleep.woken(&mut rest), Some(Awake::ForWork));
         let sleeper = {
@@ -180,21 +170,13 @@ fn mail_ends_a_nap_or_the_sleep_after_it() {
                 let nap = machine.sleep.begin_nap(&mut rest);
                 assert!(nap.is_some(), "it was woken for nothing");
                 let seen_early = machine.has_mail();
-                let how = machine
-                    .sleep
-                    .announce(&mut rest, &*machine, || machine.has_mail());
-                assert!(
-                    !seen_early || how != Announced::Park,
-                    "it saw its mail and parks"
-                );
+                let how = machine.sleep.announce(&mut rest, &*machine, || machine.has_mail());
+                assert!(!seen_early || how != Announced::Park, "it saw its mail and parks");
             })
         };
         machine.send_mail();
         sleeper.join().expect("the sleeper panicked");
-        assert!(
-            !machine.sleep.is_asleep_hint(1),
-            "mail waits and its core sleeps"
-        );
+        assert!(!machine.sleep.is_asleep_hint(1), "mail waits and its core sleeps");
     });
 }
 
@@ -205,10 +187,7 @@ fn second_fork_while_the_woken_core_gets_busy<B: Barrier + 'static>() {
         let machine = Machine::<B>::new(3);
         let mut rests: Vec<Rest> = (1..3).map(Rest::new).collect();
         for rest in &mut rests {
-            assert_eq!(
-                machine.sleep.announce(rest, &*machine, || false),
-                Announced::Park
-            );
+            assert_eq!(machine.sleep.announce(rest, &*machine, || false), Announced::Park);
         }
         assert_eq!(machine.sleep.wake_one(Some(0), &*machine), Some(1));
         let mut rest = rests.swap_remove(0);
@@ -216,9 +195,7 @@ fn second_fork_while_the_woken_core_gets_busy<B: Barrier + 'static>() {
             let machine = Arc::clone(&machine);
             thread::spawn(move || {
                 assert_eq!(machine.sleep.woken(&mut rest), Some(Awake::ForWork));
-                if machine.sleep.found(&mut rest, &*machine) == Found::LookForMore
-                    && machine.has_work()
-                {
+                if machine.sleep.found(&mut rest, &*machine) == Found::LookForMore && machine.has_work() {
                     machine.sleep.wake_one(Some(1), &*machine);
                 }
             })
@@ -249,10 +226,7 @@ fn two_forkers_and_a_sleeper_that_announces_again() {
     loom::model(|| {
         let machine = Machine::<Asymmetric>::new(2);
         let mut rest = Rest::new(1);
-        assert_eq!(
-            machine.sleep.announce(&mut rest, &*machine, || false),
-            Announced::Park
-        );
+        assert_eq!(machine.sleep.announce(&mut rest, &*machine, || false), Announced::Park);
         let forker = {
             let machine = Arc::clone(&machine);
             thread::spawn(move || {
@@ -263,14 +237,9 @@ fn two_forkers_and_a_sleeper_that_announces_again() {
         };
         if machine.sleep.woken(&mut rest).is_some() {
             let _nap = machine.sleep.begin_nap(&mut rest);
-            let _how = machine
-                .sleep
-                .announce(&mut rest, &*machine, || machine.has_work());
+            let _how = machine.sleep.announce(&mut rest, &*machine, || machine.has_work());
         }
         forker.join().expect("the forker panicked");
-        assert!(
-            !machine.sleep.is_asleep_hint(1),
-            "a task waits and everybody sleeps"
-        );
+        assert!(!machine.sleep.is_asleep_hint(1), "a task waits and everybody sleeps");
     });
 }

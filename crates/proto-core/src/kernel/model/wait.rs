@@ -8,9 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Mutex;
 use loom::thread;
 
-use crate::kernel::wait::{
-    End, EndResult, Holding, Interrupt, Interrupted, Key, Lost, Place, WaitWord,
-};
+use crate::kernel::wait::{End, EndResult, Holding, Interrupt, Interrupted, Key, Lost, Place, WaitWord};
 
 /// A wait and the place of its reply; what `claim, write, publish` protects.
 struct Record {
@@ -63,12 +61,8 @@ fn one_of_answer_drop_deadline_and_cancel_wins() {
             let record = Arc::clone(&record);
             thread::spawn(move || record.word.end(key.with_branch(1), End::Abandoned))
         };
-        let deadline = record
-            .word
-            .interrupt(key, Interrupt::Deadline, Holding::Nothing);
-        let cancel = record
-            .word
-            .interrupt(key, Interrupt::Cancel, Holding::Nothing);
+        let deadline = record.word.interrupt(key, Interrupt::Deadline, Holding::Nothing);
+        let cancel = record.word.interrupt(key, Interrupt::Cancel, Holding::Nothing);
         let early = record.word.poll(key);
         if early == Some(End::Answered(0)) {
             assert_eq!(record.read(), 7, "the end was seen before the reply");
@@ -94,10 +88,7 @@ fn one_of_answer_drop_deadline_and_cancel_wins() {
             End::Cancelled => 3,
             other => panic!("nobody asked for {other:?}"),
         };
-        assert!(
-            wins[index],
-            "the word says {end:?}, the winners are {wins:?}"
-        );
+        assert!(wins[index], "the word says {end:?}, the winners are {wins:?}");
         if let Err((_, value)) = answered {
             assert_eq!(value, 7, "the loser keeps its value");
             assert_eq!(record.read(), 0, "a loser wrote a reply");
@@ -114,9 +105,7 @@ fn one_branch_of_a_select_wins() {
         let resumers: Vec<_> = (0..2_u16)
             .map(|branch| {
                 let record = Arc::clone(&record);
-                thread::spawn(move || {
-                    record.answer(key.with_branch(branch), 10 + u32::from(branch))
-                })
+                thread::spawn(move || record.answer(key.with_branch(branch), 10 + u32::from(branch)))
             })
             .collect();
         let notes = record.word.finish_arming(key);
@@ -135,9 +124,7 @@ fn one_branch_of_a_select_wins() {
             Some(other) => panic!("nobody asked for {other:?}"),
             None => {
                 assert_eq!(winners, 0);
-                let all_missed = results
-                    .iter()
-                    .all(|result| matches!(result, Err((Lost::Missed, _))));
+                let all_missed = results.iter().all(|result| matches!(result, Err((Lost::Missed, _))));
                 assert!(
                     all_missed,
                     "a resumer found the wait gone though it is not: {results:?}"
@@ -219,15 +206,11 @@ fn a_queued_wait_is_answered_or_interrupted() {
                 Some(record.answer(waiter, 5))
             })
         };
-        let mut interrupted = record
-            .word
-            .interrupt(key, Interrupt::Deadline, Holding::Nothing);
+        let mut interrupted = record.word.interrupt(key, Interrupt::Deadline, Holding::Nothing);
         if interrupted == Interrupted::LockFirst {
             let mut channel = channel.lock().expect("not poisoned");
             let still_queued = channel.waiter.is_some();
-            interrupted = record
-                .word
-                .interrupt(key, Interrupt::Deadline, Holding::Queue);
+            interrupted = record.word.interrupt(key, Interrupt::Deadline, Holding::Queue);
             assert_eq!(
                 still_queued,
                 interrupted == Interrupted::Won,
@@ -260,11 +243,7 @@ fn a_cancel_survives_a_forward() {
         }));
         let mutex = Arc::new(Mutex::new(Channel::default()));
         let notifier = {
-            let (record, condvar, mutex) = (
-                Arc::clone(&record),
-                Arc::clone(&condvar),
-                Arc::clone(&mutex),
-            );
+            let (record, condvar, mutex) = (Arc::clone(&record), Arc::clone(&condvar), Arc::clone(&mutex));
             thread::spawn(move || {
                 let forward = {
                     let mut condvar = condvar.lock().expect("not poisoned");
@@ -279,18 +258,14 @@ fn a_cancel_survives_a_forward() {
                 let mut mutex = mutex.lock().expect("not poisoned");
                 let notes = record.word.finish_forward(forward, Place::Queued);
                 if notes.cancel {
-                    let ended = record
-                        .word
-                        .interrupt(key, Interrupt::Cancel, Holding::Queue);
+                    let ended = record.word.interrupt(key, Interrupt::Cancel, Holding::Queue);
                     assert_eq!(ended, Interrupted::Won, "under the lock nobody comes first");
                 } else {
                     mutex.waiter = Some(key);
                 }
             })
         };
-        let mut interrupted = record
-            .word
-            .interrupt(key, Interrupt::Cancel, Holding::Nothing);
+        let mut interrupted = record.word.interrupt(key, Interrupt::Cancel, Holding::Nothing);
         // The node says in which queue the wait is; here one looks into both, each under its lock.
         for queue in [&condvar, &mutex] {
             if interrupted != Interrupted::LockFirst {
@@ -298,12 +273,8 @@ fn a_cancel_survives_a_forward() {
             }
             let mut queue = queue.lock().expect("not poisoned");
             interrupted = match queue.waiter.take() {
-                Some(_) => record
-                    .word
-                    .interrupt(key, Interrupt::Cancel, Holding::Queue),
-                None => record
-                    .word
-                    .interrupt(key, Interrupt::Cancel, Holding::Nothing),
+                Some(_) => record.word.interrupt(key, Interrupt::Cancel, Holding::Queue),
+                None => record.word.interrupt(key, Interrupt::Cancel, Holding::Nothing),
             };
         }
         notifier.join().expect("the notifier panicked");
@@ -334,16 +305,10 @@ fn a_forward_that_answers_wins_against_a_noted_deadline() {
                 true
             })
         };
-        let interrupted = record
-            .word
-            .interrupt(key, Interrupt::Deadline, Holding::Nothing);
+        let interrupted = record.word.interrupt(key, Interrupt::Deadline, Holding::Nothing);
         let answered = forwarder.join().expect("the forwarder panicked");
         assert_eq!(answered, interrupted != Interrupted::Won);
-        let expected = if answered {
-            End::Answered(0)
-        } else {
-            End::Deadline
-        };
+        let expected = if answered { End::Answered(0) } else { End::Deadline };
         assert_eq!(record.word.poll(key), Some(expected));
         assert_eq!(record.read(), if answered { 9 } else { 0 });
     });
@@ -358,20 +323,12 @@ fn a_stale_token_never_ends_the_next_wait() {
             let record = Arc::clone(&record);
             thread::spawn(move || record.answer(old, 1))
         };
-        if record
-            .word
-            .interrupt(old, Interrupt::Deadline, Holding::Nothing)
-            == Interrupted::Won
-        {
+        if record.word.interrupt(old, Interrupt::Deadline, Holding::Nothing) == Interrupted::Won {
             record.word.retire();
             let next = record.word.arm_free();
             let late = late.join().expect("the late answerer panicked");
             assert_eq!(late, Err((Lost::Gone, 1)), "a stale token won");
-            assert_eq!(
-                record.word.poll(next),
-                None,
-                "a stale token ended the next wait"
-            );
+            assert_eq!(record.word.poll(next), None, "a stale token ended the next wait");
         } else {
             assert_eq!(late.join().expect("the answerer panicked"), Ok(()));
         }

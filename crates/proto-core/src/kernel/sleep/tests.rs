@@ -40,10 +40,7 @@ impl Cores for Machine {
 fn naps_double_to_ten_milliseconds_and_a_find_resets_them() {
     let mut pacing = Pacing::new();
     let naps: Vec<u128> = (0..10).map(|_| pacing.fruitless().as_micros()).collect();
-    assert_eq!(
-        naps,
-        [50, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
-    );
+    assert_eq!(naps, [50, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
     pacing.found();
     assert_eq!(pacing.fruitless(), Pacing::SHORTEST);
 }
@@ -54,11 +51,7 @@ fn searchers_are_bounded() {
     let machine = Machine::new(4);
     let mut rests: Vec<Rest> = (0..4).map(Rest::new).collect();
     assert_eq!(sleep.search(&rests[0]), Search::Go);
-    assert_eq!(
-        sleep.search(&rests[0]),
-        Search::Go,
-        "the same core asks again"
-    );
+    assert_eq!(sleep.search(&rests[0]), Search::Go, "the same core asks again");
     assert_eq!(sleep.search(&rests[1]), Search::Go);
     assert_eq!(sleep.search(&rests[2]), Search::Enough);
     assert_eq!(sleep.found(&mut rests[1], &machine), Found::Run);
@@ -71,10 +64,7 @@ fn one_fork_wakes_one_sleeper_and_the_woken_one_passes_it_on() {
     let machine = Machine::new(3);
     let mut rests: Vec<Rest> = (0..3).map(Rest::new).collect();
     for core in [1, 2] {
-        assert_eq!(
-            sleep.announce(&mut rests[core], &machine, || false),
-            Announced::Park
-        );
+        assert_eq!(sleep.announce(&mut rests[core], &machine, || false), Announced::Park);
     }
     assert!(machine.has_sleeper_bit(0));
     assert_eq!(sleep.wake_one(Some(0), &machine), Some(1));
@@ -84,11 +74,7 @@ fn one_fork_wakes_one_sleeper_and_the_woken_one_passes_it_on() {
     assert!(machine.has_sleeper_bit(0), "core 2 still sleeps");
     assert_eq!(sleep.wake_one(Some(0), &machine), Some(2));
     assert_eq!(sleep.woken(&mut rests[2]), Some(Awake::ForWork));
-    assert_eq!(
-        sleep.found(&mut rests[2], &machine),
-        Found::Run,
-        "nobody sleeps"
-    );
+    assert_eq!(sleep.found(&mut rests[2], &machine), Found::Run, "nobody sleeps");
     assert_eq!(sleep.wake_one(None, &machine), None);
 }
 
@@ -98,32 +84,18 @@ fn a_core_woken_for_nothing_naps_and_only_mail_wakes_it() {
     let machine = Machine::new(2);
     let mut rest = Rest::new(1);
     assert_eq!(sleep.begin_nap(&mut rest), None, "it was not woken");
-    assert_eq!(
-        sleep.announce(&mut rest, &machine, || false),
-        Announced::Park
-    );
+    assert_eq!(sleep.announce(&mut rest, &machine, || false), Announced::Park);
     assert_eq!(sleep.wake_one(Some(0), &machine), Some(1));
     assert_eq!(sleep.woken(&mut rest), Some(Awake::ForWork));
     assert_eq!(sleep.begin_nap(&mut rest), Some(Pacing::SHORTEST));
-    assert_eq!(
-        sleep.wake_one(Some(0), &machine),
-        None,
-        "a fork wakes no napper"
-    );
+    assert_eq!(sleep.wake_one(Some(0), &machine), None, "a fork wakes no napper");
     sleep.notify(1, &machine);
     assert_eq!(
         sleep.announce(&mut rest, &machine, || false),
         Announced::Awake(Awake::ForMail)
     );
-    assert_eq!(
-        sleep.begin_nap(&mut rest),
-        Some(Pacing::SHORTEST * 2),
-        "it still owes"
-    );
-    assert_eq!(
-        sleep.announce(&mut rest, &machine, || false),
-        Announced::Park
-    );
+    assert_eq!(sleep.begin_nap(&mut rest), Some(Pacing::SHORTEST * 2), "it still owes");
+    assert_eq!(sleep.announce(&mut rest, &machine, || false), Announced::Park);
     assert!(machine.has_sleeper_bit(0));
 }
 

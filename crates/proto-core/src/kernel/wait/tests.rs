@@ -43,8 +43,7 @@ fn arming_tells_what_came_meanwhile() {
     let word = WaitWord::new();
     let key = word.begin_arming();
     assert_eq!(
-        word.claim(key.with_branch(1))
-            .expect_err("won while arming"),
+        word.claim(key.with_branch(1)).expect_err("won while arming"),
         Lost::Missed
     );
     assert_eq!(word.end(key.with_branch(2), End::Broken), EndResult::Noted);
@@ -60,10 +59,7 @@ fn arming_tells_what_came_meanwhile() {
             deadline: false
         }
     );
-    assert!(
-        word.finish_arming(key).is_empty(),
-        "notes are handed out once"
-    );
+    assert!(word.finish_arming(key).is_empty(), "notes are handed out once");
     let claim = word.claim(key.with_branch(4095)).expect("it is free now");
     word.publish(claim);
     assert_eq!(word.poll(key), Some(End::Answered(4095)));
@@ -76,24 +72,16 @@ fn a_forwarded_branch_wins_against_its_sisters() {
     assert!(word.finish_arming(key).is_empty());
     let forward = word.begin_forward(key.with_branch(3)).expect("free");
     assert_eq!(
-        word.claim(key.with_branch(1))
-            .expect_err("two branches won"),
+        word.claim(key.with_branch(1)).expect_err("two branches won"),
         Lost::Gone
     );
     assert!(word.finish_forward(forward, Place::Queued).is_empty());
     assert_eq!(
-        word.claim(key.with_branch(1))
-            .expect_err("wrong lock, and it won"),
+        word.claim(key.with_branch(1)).expect_err("wrong lock, and it won"),
         Lost::Gone
     );
-    assert_eq!(
-        word.end(key.with_branch(1), End::Abandoned),
-        EndResult::Lost
-    );
-    assert_eq!(
-        word.interrupt(key, Interrupt::Cancel, Holding::Queue),
-        Interrupted::Won
-    );
+    assert_eq!(word.end(key.with_branch(1), End::Abandoned), EndResult::Lost);
+    assert_eq!(word.interrupt(key, Interrupt::Cancel, Holding::Queue), Interrupted::Won);
     assert_eq!(word.poll(key), Some(End::Cancelled));
 }
 
