@@ -488,7 +488,7 @@ impl std::error::Error for ProcessError {}
 #[must_use = "`wait` gives the process's result"]
 pub struct Process<T> {
     inner: Arc<ProcessInner>,
-    result: Arc<Mutex<Option<Result<T, Box<dyn Any + Send>>>>>,
+    result: Arc<Mutex<Option<std::thread::Result<T>>>>,
 }
 
 impl<T> fmt::Debug for Process<T> {

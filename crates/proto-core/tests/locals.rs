@@ -78,7 +78,8 @@ fn values_are_dropped_on_the_stack_of_their_timeline() {
         // A VP's value is given to its joiner before its destructors have run, but its process waits for them.
         let mut drops = DROPS.lock().unwrap().clone();
         let mut names = names;
-        (drops.sort(), names.sort());
+        drops.sort();
+        names.sort();
         assert_eq!(drops, names, "each dropped once, by its own timeline");
     });
 }

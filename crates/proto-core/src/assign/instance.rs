@@ -24,10 +24,13 @@ trait Erased: Send + Sync {
     fn drop_core(&self, index: usize);
 }
 
+/// The state of one core, once it was asked for.
+type OfCore<C> = CachePadded<UnsafeCell<Option<C>>>;
+
 struct Typed<A: Assigner> {
     assigner: A,
     /// invariant: element `i` is touched only by the controller of core `i`
-    cores: Box<[CachePadded<UnsafeCell<Option<A::Core>>>]>,
+    cores: Box<[OfCore<A::Core>]>,
     shared: Locked<A::Shared>,
 }
 

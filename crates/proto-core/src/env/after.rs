@@ -77,8 +77,10 @@ impl After {
     /// - `place` is good for writes.
     #[inline(always)]
     pub(crate) unsafe fn begin(place: *mut After) {
+        // SAFETY: the place of a field of `place`; no reference is made.
+        let has = unsafe { &raw mut (*place).has };
         // SAFETY: duty of the caller. The other fields may be uninitialised.
-        unsafe { (&raw mut (*place).has).write(0) };
+        unsafe { has.write(0) };
     }
 
     #[inline(always)]

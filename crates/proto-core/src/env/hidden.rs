@@ -70,12 +70,18 @@ impl<'h> Hidden<'h> {
     #[inline(always)]
     pub(crate) fn begin(place: &'h mut MaybeUninit<Self>, head: *const CellHead, origin: *mut Origin) -> &'h mut Self {
         let raw = place.as_mut_ptr();
-        // SAFETY: `raw` is good for writes.
-        unsafe { (&raw mut (*raw).head).write(head) };
+        // SAFETY: the place of a field of `raw`; no reference is made.
+        let field = unsafe { &raw mut (*raw).head };
+        // SAFETY: good for writes.
+        unsafe { field.write(head) };
         // SAFETY: as above.
-        unsafe { (&raw mut (*raw).origin).write(origin) };
+        let field = unsafe { &raw mut (*raw).origin };
+        // SAFETY: good for writes.
+        unsafe { field.write(origin) };
         // SAFETY: as above.
-        unsafe { (&raw mut (*raw).status).write(Status::Pending) };
+        let field = unsafe { &raw mut (*raw).status };
+        // SAFETY: good for writes.
+        unsafe { field.write(Status::Pending) };
         // SAFETY: the place of a field of `raw`; no reference is made.
         let after = unsafe { &raw mut (*raw).after };
         // SAFETY: as above.

@@ -19,6 +19,9 @@ use super::wait;
 use crate::kernel::wait::{End, EndResult, Forward, Key};
 use crate::vp::block::Block;
 
+/// Tied to the handler's run, and to the type of the reply.
+type InHandler<'h, T> = (&'h mut (), fn(T));
+
 /// The timeline whose request is being handled. See [`Hidden`](super::Hidden) for what can be done with it.
 #[must_use = "a caller that is neither answered, queued nor suspended is lost: its request ends as abandoned"]
 pub struct Caller<'h, T> {
@@ -26,7 +29,7 @@ pub struct Caller<'h, T> {
     /// Where the reply goes: in the requester's frame, good until its wait is over.
     pub(crate) reply: *mut T,
     pub(crate) place: &'static Location<'static>,
-    _handler: PhantomData<(&'h mut (), fn(T))>,
+    _handler: PhantomData<InHandler<'h, T>>,
 }
 
 impl<T> Caller<'_, T> {

@@ -131,12 +131,6 @@ impl Key {
         );
         Key(self.0 & GENERATION | u64::from(branch) << BRANCH_SHIFT)
     }
-
-    /// Which branch this key stands for.
-    #[cfg_attr(not(any(test, loom)), expect(dead_code, reason = "for tests"))]
-    pub(crate) fn branch(self) -> u16 {
-        branch_of(self.0)
-    }
 }
 
 fn branch_of(word: u64) -> u16 {

@@ -33,7 +33,7 @@ pub(crate) struct Found {
 ///
 /// - `block` does not run, and cannot start to while this reads: the caller is its home core's controller, or everything stands still.
 pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
-    if block.birth() % 2 == 0 || (!block.is_thread() && !block.is_started()) {
+    if block.birth().is_multiple_of(2) || (!block.is_thread() && !block.is_started()) {
         return None;
     }
     let (info, sent_from) = block.reason()?;

@@ -382,7 +382,9 @@ pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
 /// The block whose inbox link this is.
 fn block_of(link: NonNull<Link>) -> &'static Block {
     // SAFETY: every link that is pushed into an inbox is a block's, and blocks are never freed.
-    unsafe { &*link.as_ptr().byte_sub(offset_of!(Block, link)).cast::<Block>() }
+    let block = unsafe { link.as_ptr().byte_sub(offset_of!(Block, link)).cast::<Block>() };
+    // SAFETY: as above.
+    unsafe { &*block }
 }
 
 /// Makes a timeline ready whose wait is over, or sends an unstarted VP, on its home core.
@@ -574,7 +576,7 @@ pub(crate) fn as_timeline(f: impl FnOnce()) {
 /// The thread of a controller.
 pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
     // SAFETY: `shared` is held until the end of this function, and nothing of this core runs after it.
-    let core: &'static Core = unsafe { &*(&raw const shared.cores[index]) };
+    let core: &'static Core = unsafe { &*std::ptr::from_ref(&shared.cores[index]) };
     if let Some(cpu) = pin {
         if let Err(error) = proto_arch::pin::pin_current_thread(cpu) {
             eprintln!("proto-runtime: core {index} is not pinned: {error}");

@@ -30,6 +30,7 @@ struct Job<F, T> {
     body: UnsafeCell<Body<F, T>>,
 }
 
+#[repr(C)]
 union Body<F, T> {
     closure: ManuallyDrop<F>,
     outcome: ManuallyDrop<Outcome<T>>,
@@ -44,10 +45,10 @@ impl<F: FnOnce() -> T, T> Job<F, T> {
         // SAFETY: duty of the caller; the body is the winner's alone.
         let body = unsafe { (*this).body.get() };
         // SAFETY: the closure has not run.
-        let closure = unsafe { ManuallyDrop::take(&mut (*body).closure) };
+        let closure = unsafe { body.cast::<F>().read() };
         let outcome = catch_unwind(AssertUnwindSafe(closure));
         // SAFETY: the closure is gone; its place takes the outcome.
-        unsafe { (*body).outcome = ManuallyDrop::new(outcome) };
+        unsafe { body.cast::<Outcome<T>>().write(outcome) };
     }
 
     /// # Safety
@@ -55,7 +56,7 @@ impl<F: FnOnce() -> T, T> Job<F, T> {
     /// - The job is DONE, or was run by its owner; called once.
     unsafe fn outcome(&self) -> Outcome<T> {
         // SAFETY: duty of the caller.
-        unsafe { ManuallyDrop::take(&mut (*self.body.get()).outcome) }
+        unsafe { self.body.get().cast::<Outcome<T>>().read() }
     }
 }
 

@@ -365,7 +365,7 @@ impl Block {
 
     /// The number of its process, for names, while it lives.
     pub(crate) fn process_id(&self) -> Option<u64> {
-        if self.has(flag::THREAD) || self.birth() % 2 == 0 {
+        if self.has(flag::THREAD) || self.birth().is_multiple_of(2) {
             return None;
         }
         // ORDERING: as in `process`.
@@ -494,7 +494,7 @@ impl Block {
     /// The timeline has ended: every reference by birth number is stale from now on.
     pub(crate) fn bury(&self) {
         let birth = self.birth.load(Ordering::Relaxed) + 1;
-        debug_assert!(birth % 2 == 0, "a block is buried twice");
+        debug_assert!(birth.is_multiple_of(2), "a block is buried twice");
         // ORDERING: Release pairs with `birth`.
         self.birth.store(birth, Ordering::Release);
     }

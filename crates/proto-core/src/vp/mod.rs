@@ -74,7 +74,7 @@ pub fn on_vp() -> bool {
 /// unwinds because it was cancelled.
 #[inline]
 pub fn panicking() -> bool {
-    std::thread::panicking() && ctx::installed().map_or(true, crate::panics::own_panic)
+    std::thread::panicking() && ctx::installed().is_none_or(crate::panics::own_panic)
 }
 
 /// The name of the calling code: its VP's, or that of the latent task that the VP runs inline, which counts as a child of
@@ -90,5 +90,5 @@ pub fn current_name() -> VpName {
 /// Whether the calling timeline unwinds, because of a panic of its own or because it was cancelled. Its waits are then binding.
 #[inline]
 pub fn unwinding() -> bool {
-    std::thread::panicking() && ctx::installed().map_or(true, crate::panics::unwinding)
+    std::thread::panicking() && ctx::installed().is_none_or(crate::panics::unwinding)
 }
