@@ -16,6 +16,8 @@
 //! The words are those of the design: a *VP* is a timeline with its own stack; a *request* is a value that a timeline sends to an
 //! *environment*, whose *handler* answers it or keeps the timeline waiting; to resume it is a *tie-point*.
 
+#![cfg_attr(loom, allow(dead_code, reason = "under loom only the models use the kernels"))]
+
 // Under loom these two are all there is: every other module is `#[cfg(not(loom))]`.
 mod kernel;
 mod sync;
