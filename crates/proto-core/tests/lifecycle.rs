@@ -181,7 +181,12 @@ fn vps_of_different_runtimes_share_objects() {
         };
         std::thread::scope(|s| {
             s.spawn(|| one.run(work).unwrap());
-            s.spawn(|| two.run(|| { join(work, work); }).unwrap());
+            s.spawn(|| {
+                two.run(|| {
+                    join(work, work);
+                })
+                .unwrap()
+            });
             s.spawn(work);
         });
         assert_eq!(count.into_inner(), 4 * sized(300, 5));

@@ -48,16 +48,19 @@ use crate::vp::block::Block;
 
 /// What every environment has, whatever its type.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct CellHead {
-    lock: SpinWord,
-    broken: Cell<bool>,
-    /// Guarded by `lock`, like all below but `id` and `place`.
-    pub(crate) holder: Holder,
+    // 64 bytes that an uncontended request does not touch …
+    /// Guarded by `lock`, like all but `id` and `place`.
     pub(crate) heads: Heads,
-    pub(crate) cold: UnsafeCell<Option<Box<ColdPart>>>,
     /// Drawn when the first queue is made; ties `Waiters` handles to this environment, wherever it is moved.
     id: AtomicU64,
     pub(crate) place: &'static Location<'static>,
+    // … and what every request touches, followed by the value: one line for a lock that is aligned to 64 bytes.
+    lock: SpinWord,
+    broken: Cell<bool>,
+    pub(crate) holder: Holder,
+    pub(crate) cold: UnsafeCell<Option<Box<ColdPart>>>,
 }
 
 /// What few objects have.
@@ -143,6 +146,7 @@ impl CellHead {
 /// assert_eq!(COUNTER.request(Add(2)), Ok(2));
 /// assert_eq!(COUNTER.request(Add(3)), Ok(5));
 /// ```
+#[repr(C)]
 pub struct EnvCell<E> {
     head: CellHead,
     value: UnsafeCell<ManuallyDrop<E>>,

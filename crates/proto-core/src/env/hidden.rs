@@ -137,12 +137,12 @@ impl<'h> Hidden<'h> {
         self.status = Status::TryAgain;
     }
 
-    /// Whether the holder noted by [`holds`](Hidden::holds) runs on another core right now: then a short wait may be cheaper
-    /// than a switch. A hint.
+    /// Whether the holder noted by [`holds`](Hidden::holds) lives on another core, or is an OS thread: then it may be running, and a
+    /// short wait be cheaper than a switch. One that lives on this core does not run now. A hint.
     #[inline]
     pub fn holder_runs_elsewhere(&self) -> bool {
         // `get` may attach the thread, hence unwind: the pass of a lock's fast path then had to keep `Hidden` in memory for that.
-        ctx::installed().is_some_and(|ctx| self.head().holder.runs_elsewhere(ctx))
+        ctx::installed().is_some_and(|ctx| self.head().holder.lives_elsewhere(ctx))
     }
 
     /// Takes the caller's token: it waits until the token is [resumed](Hidden::resume), dropped, or its wait ends otherwise.

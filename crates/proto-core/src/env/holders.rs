@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 
 use crate::ctx::Ctx;
+use crate::runtime::core::Core;
 use crate::vp::block::Block;
 
 /// The holders of an object, guarded by its environment's lock: the first of them, and how many more there are.
@@ -20,6 +21,8 @@ use crate::vp::block::Block;
 pub(crate) struct Holder {
     block: Cell<*const Block>,
     more: Cell<u32>,
+    /// The holder's core ([`Block::home_id`]): here, because its block's lines are written by its core all the time.
+    core: Cell<u32>,
     place: Cell<Option<&'static Location<'static>>>,
 }
 
@@ -29,6 +32,7 @@ impl Holder {
             block: Cell::new(ptr::null()),
             place: Cell::new(None),
             more: Cell::new(0),
+            core: Cell::new(0),
         }
     }
 
@@ -36,6 +40,7 @@ impl Holder {
     pub(crate) fn holds(&self, block: &'static Block, place: Option<&'static Location<'static>>) {
         if self.block.get().is_null() {
             self.block.set(block);
+            self.core.set(block.home_id());
             self.place.set(place);
             count(block, 1);
         } else {
@@ -79,19 +84,20 @@ impl Holder {
         self.more.get()
     }
 
-    /// Whether the holder runs on another core than this one's.
+    /// Whether the holder lives on another core than this one, or is an OS thread: then it may well run. Whether it does is not looked at:
+    /// that would take the lines from its core which it writes at each request, and so make it slower still (measured).
     #[inline]
-    pub(crate) fn runs_elsewhere(&self, ctx: &Ctx) -> bool {
-        let Some(holder) = self.first() else { return true };
-        match (holder.home(), ctx.core()) {
-            (Some(home), Some(here)) => {
-                !ptr::eq(home, here) && home.ctx.current().is_some_and(|now| ptr::eq(now, holder))
-            }
-            (Some(home), None) => home.ctx.current().is_some_and(|now| ptr::eq(now, holder)),
-            // An OS thread: nobody knows; it may well run.
-            (None, _) => true,
-        }
+    pub(crate) fn lives_elsewhere(&self, ctx: &Ctx) -> bool {
+        let core = self.core.get();
+        core == 0 || ctx.core().is_none_or(|here| id_of(here) != core)
     }
+}
+
+/// A number for a core that fits beside `more`; 0 is none.
+#[inline(always)]
+pub(crate) fn id_of(core: *const Core) -> u32 {
+    // Cores are at least 64 bytes apart, so neighbours differ.
+    (core.addr() >> 6) as u32
 }
 
 /// Counts what a timeline holds. A load and a store: only reports read it, and the one rare writer from elsewhere

@@ -349,6 +349,13 @@ impl Block {
         self.home.load(Ordering::Relaxed)
     }
 
+    /// The number of the core this timeline lives on, 0 for none: see `env::holders`.
+    #[inline(always)]
+    pub(crate) fn home_id(&self) -> u32 {
+        // ORDERING: as in `home`.
+        crate::env::holders::id_of(self.home.load(Ordering::Relaxed))
+    }
+
     #[inline(always)]
     pub(crate) fn set_home(&self, core: *const Core) {
         // ORDERING: as in `home`.

@@ -64,7 +64,9 @@ pub(crate) enum Turn {
     Late(Ended),
 }
 
+/// What an uncontended pair touches comes first: it shares a cache line with the environment's lock.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct LockEnv {
     free: Option<Grant>,
     pub(super) poisoned: bool,

@@ -14,7 +14,10 @@ use super::lock::{
 use crate::time;
 
 /// The lock: what [`Mutex`](super::Mutex), [`Condvar`](super::Condvar) and [`atomic`](crate::atomic) use.
+///
+/// Aligned, so that what a contended pair writes is one cache line.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct RawLock(EnvCell<LockEnv>);
 
 impl RawLock {
