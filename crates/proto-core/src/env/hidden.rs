@@ -239,6 +239,9 @@ impl<'h> Hidden<'h> {
     }
 
     /// Notes, for reports, that `timeline` holds this environment's object from now on.
+    ///
+    /// For objects that only their holders can free. Not for one where anybody may let a waiter go (a semaphore): reports take the first holder
+    /// for the one that is waited for, and a cycle of such waits ends the processes concerned.
     #[inline(always)]
     pub fn holds(&mut self, timeline: &impl Timeline) {
         let who = timeline.who();

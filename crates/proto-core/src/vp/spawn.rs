@@ -25,7 +25,7 @@ use crate::scope::{Around, ScopeHead};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
-    /// A stack larger than the runtime makes (4 GiB) was asked for.
+    /// A stack larger than the runtime makes (2 GiB) was asked for.
     StackSize(usize),
     /// The runtime is shutting down.
     Stopping,
@@ -33,11 +33,6 @@ pub enum SpawnError {
     NoSuchCore(CoreId),
     /// There is no runtime, and the default one could not be made.
     NoRuntime(String),
-    /// The limit of living VPs given to the runtime's builder is reached.
-    TooMany {
-        /// That limit.
-        limit: u64,
-    },
 }
 
 impl fmt::Display for SpawnError {
@@ -51,12 +46,6 @@ impl fmt::Display for SpawnError {
                 core.index()
             ),
             SpawnError::NoRuntime(why) => write!(f, "the default runtime could not be made: {why}"),
-            SpawnError::TooMany { limit } => {
-                write!(
-                    f,
-                    "{limit} VPs are alive, the limit of this runtime; raise it with `Builder::max_vps`, or bound the program's own parallelism"
-                )
-            }
         }
     }
 }
