@@ -40,9 +40,13 @@ mod hooks;
 #[cfg(not(loom))]
 mod join;
 #[cfg(not(loom))]
+mod language;
+#[cfg(not(loom))]
 mod panics;
 #[cfg(not(loom))]
 mod process;
+#[cfg(not(loom))]
+mod process_error;
 #[cfg(not(loom))]
 mod report;
 #[cfg(not(loom))]
@@ -65,7 +69,9 @@ pub use self::{
     },
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
-    process::{Language, Process, ProcessError, language},
+    language::{Language, language},
+    process::Process,
+    process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, ShutdownError, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope},

@@ -25,15 +25,17 @@ use crossbeam_utils::CachePadded;
 
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
-use crate::ended::{Cancelled, Ended, payload_text};
+use crate::ended::{Cancelled, Ended};
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use crate::language::Language;
+use crate::process_error::ProcessError;
 use crate::report::Report;
 use crate::runtime::attach;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
 use crate::sync::{Asymmetric, Barrier};
 use crate::vp::block::{Block, flag};
-use crate::vp::{SpawnError, cancel};
+use crate::vp::cancel;
 
 /// Births and ends of one core. Plain stores by that core; the last element is for OS threads, by read-modify-writes.
 #[derive(Debug, Default)]
@@ -351,7 +353,7 @@ impl ProcessInner {
     }
 
     /// The environment of a language in this process, made at its first use.
-    fn language<L: Language>(&self) -> Arc<EnvCell<L::Env>> {
+    pub(crate) fn language<L: Language>(&self) -> Arc<EnvCell<L::Env>> {
         let mut languages = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
         let cell = languages
             .entry(TypeId::of::<L>())
@@ -360,56 +362,6 @@ impl ProcessInner {
         drop(languages);
         cell.downcast()
             .unwrap_or_else(|_| unreachable!("entries are made by the type that is their key"))
-    }
-}
-
-/// A language that keeps an environment for each process.
-///
-/// ```
-/// use proto_core::{Caller, Hidden, Language, RequestHandler};
-/// struct Tickets;
-/// #[derive(Default)]
-/// struct Machine { next: u64 }
-/// impl Language for Tickets {
-///     type Env = Machine;
-///     fn env() -> Machine { Machine::default() }
-/// }
-/// struct Draw;
-/// impl RequestHandler<Draw> for Machine {
-///     type Reply = u64;
-///     fn handle(&mut self, _: Draw, caller: Caller<'_, u64>, hidden: &mut Hidden<'_>) {
-///         self.next += 1;
-///         hidden.answer(caller, self.next);
-///     }
-/// }
-/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
-/// let drawn = runtime.run(|| {
-///     let machine = proto_core::language::<Tickets>();
-///     (machine.request(Draw), machine.request(Draw))
-/// })?;
-/// assert_eq!(drawn, (Ok(1), Ok(2)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Language: 'static {
-    /// Its state in one process.
-    type Env: Send + 'static;
-
-    /// Makes the state, at the first use in a process.
-    fn env() -> Self::Env;
-}
-
-/// The environment of language `L` in the calling timeline's process. On an OS thread: in the default runtime's ambient process.
-///
-/// # Panics
-///
-/// On an OS thread, if the default runtime cannot be made.
-pub fn language<L: Language>() -> Arc<EnvCell<L::Env>> {
-    match ctx::installed().and_then(Ctx::current).and_then(Block::process) {
-        Some(process) => process.language::<L>(),
-        None => match ambient() {
-            Ok(process) => process.language::<L>(),
-            Err(error) => panic!("the default runtime could not be made: {error}"),
-        },
     }
 }
 
@@ -442,47 +394,6 @@ pub(crate) fn ambient() -> Result<&'static ProcessInner, crate::RuntimeError> {
 pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
     drop(payload);
 }
-
-/// Why a process gave no value.
-#[non_exhaustive]
-pub enum ProcessError {
-    /// Its seed, or a VP that nobody joined, panicked with this payload (the seed's comes first).
-    Panic(Box<dyn Any + Send>),
-    /// It was cancelled.
-    Cancelled,
-    /// It could go on no more; what waited for what is in the report.
-    Deadlock(Box<Report>),
-    /// A VP of it did not get a stack.
-    Failed(String),
-    /// Its seed could not be created.
-    Spawn(SpawnError),
-}
-
-impl fmt::Debug for ProcessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessError::Panic(payload) => f.debug_tuple("Panic").field(&payload_text(&**payload)).finish(),
-            ProcessError::Cancelled => f.write_str("Cancelled"),
-            ProcessError::Deadlock(report) => write!(f, "Deadlock(\n{report})"),
-            ProcessError::Failed(text) => f.debug_tuple("Failed").field(text).finish(),
-            ProcessError::Spawn(error) => f.debug_tuple("Spawn").field(error).finish(),
-        }
-    }
-}
-
-impl fmt::Display for ProcessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessError::Panic(payload) => write!(f, "the process panicked: {}", payload_text(&**payload)),
-            ProcessError::Cancelled => f.write_str("the process was cancelled"),
-            ProcessError::Deadlock(report) => write!(f, "the process could go on no more:\n{report}"),
-            ProcessError::Failed(text) => f.write_str(text),
-            ProcessError::Spawn(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ProcessError {}
 
 /// A started process. Dropped without [`wait`](Process::wait), it runs on.
 #[must_use = "`wait` gives the process's result"]

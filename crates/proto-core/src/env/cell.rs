@@ -25,26 +25,20 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
-use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::ptr::{self, NonNull};
+use std::panic::Location;
+use std::ptr::{self};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::hidden::{Hidden, Origin, Status};
+use super::hidden::Status;
 use super::holders::Holder;
 use super::node::Heads;
-use super::token::Caller;
 use super::{InfoOf, Kind, RequestHandler, wait};
 use crate::ctx::{self, Ctx, attention};
-use crate::ended::{Ended, payload_text};
-use crate::hooks;
+use crate::ended::Ended;
 use crate::kernel::spin::{SpinWord, Version};
-use crate::kernel::wait::{End, Forward};
-use crate::runtime::controller;
-use crate::vp::block::Block;
 
 /// What every environment has, whatever its type.
 #[derive(Debug)]
@@ -58,7 +52,7 @@ pub(crate) struct CellHead {
     pub(crate) place: &'static Location<'static>,
     // … and what every request touches, followed by the value: one line for a lock that is aligned to 64 bytes.
     lock: SpinWord,
-    broken: Cell<bool>,
+    pub(super) broken: Cell<bool>,
     pub(crate) holder: Holder,
     pub(crate) cold: UnsafeCell<Option<Box<ColdPart>>>,
 }
@@ -114,7 +108,7 @@ impl CellHead {
     }
 
     #[cold]
-    fn broken_message(&self) -> Arc<str> {
+    pub(super) fn broken_message(&self) -> Arc<str> {
         // SAFETY: called under the lock, for the length of this expression.
         let cold = unsafe { self.cold() };
         cold.message.clone().unwrap_or_else(|| Arc::from("its value is gone"))
@@ -148,8 +142,8 @@ impl CellHead {
 /// ```
 #[repr(C)]
 pub struct EnvCell<E> {
-    head: CellHead,
-    value: UnsafeCell<ManuallyDrop<E>>,
+    pub(super) head: CellHead,
+    pub(super) value: UnsafeCell<ManuallyDrop<E>>,
 }
 
 // SAFETY: the value is touched only under the spinlock, by one thread at a time, which is sending it (`E: Send`) to and
@@ -291,7 +285,7 @@ impl<E> EnvCell<E> {
         }
     }
 
-    /// Sends the request that `make` gives, again and again while the handler [asks for it](Hidden::try_again) and the
+    /// Sends the request that `make` gives, again and again while the handler [asks for it](super::Hidden::try_again) and the
     /// environment's holder runs on another core, for a bounded time; then `make(true)`, whose handler must not ask again.
     ///
     /// This is how a lock spins before it queues: the wait is for the holder's next pass, watched without writing.
@@ -373,7 +367,7 @@ impl<E> EnvCell<E> {
     }
 
     #[inline(always)]
-    fn request_full<R>(
+    pub(super) fn request_full<R>(
         &self,
         request: R,
         deadline: Option<Instant>,
@@ -423,213 +417,6 @@ impl<E> EnvCell<E> {
         // SAFETY: `block` runs here; the rest is the caller's duty.
         unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut(), seen) }
     }
-
-    /// One pass: lock, handler, unlock, and what was left for after the unlock. Gives the lock word's version as well, for who has to
-    /// try again.
-    ///
-    /// # Safety
-    ///
-    /// - `block` is the timeline that runs on this OS thread; or `origin` is a forwarded one, of a wait of `block` that is claimed and whose
-    ///   frame borrows `self`.
-    /// - `reply` is good for writes of `E::Reply` until the wait of `block` is over.
-    /// - `origin` is null or points at an [`Origin`] that nobody else uses until this returns.
-    #[inline(always)]
-    pub(crate) unsafe fn pass<R>(
-        &self,
-        ctx: &'static Ctx,
-        block: &'static Block,
-        reply: *mut E::Reply,
-        request: R,
-        place: &'static Location<'static>,
-        origin: *mut Origin,
-        seen: u32,
-    ) -> Result<(Status, Version), Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        let info = InfoOf::<E, R>::INFO;
-        if ctx.in_handler.get().is_some() {
-            wait::misplaced_request(ctx, info)
-        }
-        let version = self.head.lock();
-        if self.head.broken.get() {
-            let message = self.head.broken_message();
-            self.head.unlock(version);
-            return Err(Ended::Broken(message));
-        }
-        ctx.in_handler.set(Some(info));
-        if origin.is_null() {
-            block.requests.set(block.requests.get() + 1);
-        }
-        if seen & attention::HOOKS != 0 {
-            hooks::request(&self.head, block, info, place);
-        }
-        let mut place_of_hidden = MaybeUninit::uninit();
-        let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
-        let caller = Caller::new(block, reply, place);
-        let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
-            let unwinding = Unwinding {
-                cell: self,
-                ctx,
-                version,
-                hidden: &raw mut *hidden,
-                requester: block,
-            };
-            // SAFETY: the spinlock is held and the environment is not broken.
-            let value = unsafe { &mut *self.value.get() };
-            value.handle(request, caller, hidden);
-            std::mem::forget(unwinding);
-            Ok(())
-        } else {
-            catch_unwind(AssertUnwindSafe(|| {
-                // SAFETY: the spinlock is held and the environment is not broken.
-                let value = unsafe { &mut *self.value.get() };
-                value.handle(request, caller, hidden);
-            }))
-        };
-        ctx.in_handler.set(None);
-        if let Err(payload) = outcome {
-            let message = Arc::from(payload_text(&*payload));
-            let broken = self.break_down(ctx, version, hidden, block, message);
-            let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
-            match hidden.status {
-                // It panicked after it had made its caller wait: who ends that wait makes the caller ready, so it has to stand.
-                Status::Queued if !in_select => return Ok((Status::Queued, version)),
-                Status::Answered => {
-                    // SAFETY: the reply was written, and nobody else will read it.
-                    drop_user_value(unsafe { reply.read() });
-                }
-                _ => {}
-            }
-            return Err(broken);
-        }
-        // Who has to try again watches for a pass after this one.
-        let version = self.head.unlock(version);
-        // From here on `self` may be gone, unless the requester is known to wait still.
-        let status = hidden.status;
-        if hidden.has_after() {
-            hidden.run_after(ctx);
-        }
-        Ok((status, version))
-    }
-
-    /// As [`pass`](EnvCell::pass), for a wait of `block` that is being forwarded here; ends that wait unless it was queued again.
-    ///
-    /// # Safety
-    ///
-    /// - The wait of `block` is claimed by `forward`, and its frame borrows `self`.
-    /// - `reply` is good for writes of `E::Reply` until that wait is over.
-    pub(crate) unsafe fn pass_forwarded<R>(
-        &self,
-        ctx: &'static Ctx,
-        block: &'static Block,
-        reply: *mut E::Reply,
-        request: R,
-        place: &'static Location<'static>,
-        forward: Forward,
-    ) where
-        E: RequestHandler<R>,
-    {
-        let mut origin = Origin::Forwarded {
-            forward: Some(forward),
-            recheck: false,
-        };
-        // SAFETY: duties of the caller; `origin` is this frame's.
-        let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin, ctx.attention()) };
-        // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
-        let Origin::Forwarded { forward, recheck } = origin else {
-            unreachable!("nobody changes the kind of an origin")
-        };
-        let Some(forward) = forward else {
-            if recheck {
-                controller::recheck(ctx, block);
-            }
-            return;
-        };
-        match status {
-            Ok((Status::Answered, _)) => {
-                let claim = block.wait.claim_forwarded(forward);
-                block.wait.publish(claim);
-            }
-            Err(Ended::Broken(message)) => {
-                wait::leave_message(block, &message);
-                block.wait.end_forwarded(forward, End::Broken);
-            }
-            _ => block.wait.end_forwarded(forward, End::Abandoned),
-        }
-        wait::schedule(ctx, block);
-    }
-
-    /// A handler panicked: breaks the environment. Called with the lock held.
-    #[cold]
-    #[inline(never)]
-    fn break_down(
-        &self,
-        ctx: &'static Ctx,
-        version: Version,
-        hidden: &mut Hidden<'_>,
-        requester: &'static Block,
-        message: Arc<str>,
-    ) -> Ended {
-        self.head.broken.set(true);
-        // SAFETY: the lock is held; no other reference to the cold part is alive.
-        unsafe { self.head.cold() }.message = Some(Arc::clone(&message));
-        // SAFETY: the lock is held, and `broken` keeps everybody from the value from now on.
-        let value = unsafe { ptr::read(self.value.get()) };
-        let waiters = wait::break_all(&self.head, &message, requester, hidden);
-        self.head.unlock(version);
-        for block in waiters {
-            hidden.wake(block);
-        }
-        hidden.run_after(ctx);
-        // The value is the language's, but may hold what users gave: its drop is user code, and may panic as such.
-        drop_user_value(ManuallyDrop::into_inner(value));
-        crate::panics::replay_deferred(&message);
-        Ended::Broken(message)
-    }
-}
-
-/// In a pass whose handler [unwinds](RequestHandler::UNWINDS): what happens if it does.
-struct Unwinding<'a, 'h, E> {
-    cell: &'a EnvCell<E>,
-    ctx: &'static Ctx,
-    version: Version,
-    hidden: *mut Hidden<'h>,
-    requester: &'static Block,
-}
-
-impl<E> Drop for Unwinding<'_, '_, E> {
-    /// Inlined, and hands its fields on by value: so they need no place in memory unless it comes to this.
-    #[inline(always)]
-    fn drop(&mut self) {
-        unwound(self.cell, self.ctx, self.version, self.hidden, self.requester);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn unwound<E>(
-    cell: &EnvCell<E>,
-    ctx: &'static Ctx,
-    version: Version,
-    hidden: *mut Hidden<'_>,
-    requester: &'static Block,
-) {
-    ctx.in_handler.set(None);
-    // SAFETY: the pass's own, and the handler that had borrowed it is gone.
-    let hidden = unsafe { &mut *hidden };
-    cell.break_down(ctx, version, hidden, requester, crate::panics::deferred_text());
-    if hidden.status == Status::Queued {
-        eprintln!("proto-runtime: a handler that unwinds panicked after it had queued its caller");
-        std::process::abort();
-    }
-}
-
-/// Drops a value whose destructor may panic, where nothing may unwind.
-fn drop_user_value<T>(value: T) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        crate::panics::nobody_catches(payload);
-    }
 }
 
 impl<E> Drop for EnvCell<E> {
@@ -646,63 +433,5 @@ impl<E> fmt::Debug for EnvCell<E> {
         f.debug_struct("EnvCell")
             .field("made_at", &self.head.place)
             .finish_non_exhaustive()
-    }
-}
-
-/// The name of an environment that a requester borrows, carried by its request.
-///
-/// How a condition variable names its mutex: the wait's request carries a loan of the mutex's environment, so that the
-/// condition variable's handlers may [post](Hidden::post) its release and [forward](Hidden::forward) the waiter to it.
-/// A loan is usable only together with the token of the timeline that lent it, and only while that timeline waits: that
-/// is what keeps the borrowed environment alive.
-pub struct Loan<E> {
-    pub(crate) cell: NonNull<EnvCell<E>>,
-    pub(crate) block: &'static Block,
-    /// Which request of the lender this loan goes with, and which timeline the lender is.
-    pub(crate) request: u64,
-    pub(crate) birth: u64,
-    _marker: PhantomData<fn(E)>,
-}
-
-// SAFETY: a loan is an address and two numbers; using it goes through the cell's lock, and the cell is `Sync` for Send environments.
-unsafe impl<E: Send> Send for Loan<E> {}
-
-impl<E> fmt::Debug for Loan<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loan").finish_non_exhaustive()
-    }
-}
-
-impl<E> EnvCell<E> {
-    /// Sends to `self` a request that carries a loan of `lent`, and waits for the reply.
-    ///
-    /// # Errors
-    ///
-    /// See [`Ended`].
-    #[inline]
-    #[track_caller]
-    pub fn request_lending<L, R>(
-        &self,
-        lent: &EnvCell<L>,
-        make: impl FnOnce(Loan<L>) -> R,
-        deadline: Option<Instant>,
-    ) -> Result<E::Reply, Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        let place = Location::caller();
-        let ctx = ctx::get();
-        let info = InfoOf::<E, R>::INFO;
-        let Some(block) = ctx.current() else {
-            wait::misplaced_request(ctx, info)
-        };
-        let loan = Loan {
-            cell: NonNull::from(lent),
-            block,
-            request: block.requests.get() + 1,
-            birth: block.birth(),
-            _marker: PhantomData,
-        };
-        self.request_full(make(loan), deadline, place)
     }
 }

@@ -12,7 +12,8 @@ use std::ptr::NonNull;
 
 use super::RequestHandler;
 use super::after::After;
-use super::cell::{CellHead, Loan};
+use super::cell::CellHead;
+use super::loan::Loan;
 use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;

@@ -2,28 +2,37 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `cell` | [`EnvCell`], and the pass of a request through it: lock, handler, unlock |
+//! | `cell` | [`EnvCell`]: an environment, its spinlock, and the ways to send it a request |
+//! | `pass` | the pass of a request through it: lock, handler, unlock |
+//! | `loan` | [`Loan`], the name of an environment that a requester borrows |
 //! | `hidden` | [`Hidden`], what a handler may do besides changing its environment |
 //! | `token` | [`Caller`] and [`Suspended`], the tokens of timelines that wait for an answer |
 //! | `waiters` | [`Waiters`], queues of suspended timelines |
 //! | `node` | the links of those queues, and their heads in the cell |
 //! | `wait` | what a timeline does when its request was not answered at once |
+//! | `interrupt` | ending a wait by deadline or cancel |
+//! | `broken` | what a broken environment leaves to those who waited in it |
 //! | `after` | what a pass leaves to be done after the unlock |
 //! | `select` | one wait in several environments |
 //! | `holders` | who holds an object, for reports |
 
 pub(crate) mod after;
+pub(crate) mod broken;
 pub(crate) mod cell;
 pub(crate) mod hidden;
 pub(crate) mod holders;
+pub(crate) mod interrupt;
+pub(crate) mod loan;
 pub(crate) mod node;
+mod pass;
 pub(crate) mod select;
 pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod waiters;
 
-pub use cell::{EnvCell, Loan};
+pub use cell::EnvCell;
 pub use hidden::Hidden;
+pub use loan::Loan;
 pub use select::Select;
 pub use token::{Caller, Suspended, Timeline, Woken};
 pub use waiters::Waiters;

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 
-use super::cell::Loan;
+use super::loan::Loan;
 use super::wait;
 use crate::kernel::wait::{End, EndResult, Forward, Key};
 use crate::vp::block::Block;

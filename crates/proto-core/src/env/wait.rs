@@ -18,11 +18,11 @@
 
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::cell::{CellHead, EnvCell, Loan};
+use super::cell::EnvCell;
 use super::hidden::{Hidden, Origin, Status};
+use super::loan::Loan;
 use super::node::Node;
 use super::token::{Caller, Forwarded, Suspended};
 use super::{Info, Kind, RequestHandler};
@@ -30,7 +30,7 @@ use crate::ctx::{Ctx, attention};
 use crate::ended::Ended;
 use crate::hooks;
 use crate::kernel::spin::{SpinWord, Version};
-use crate::kernel::wait::{End, EndResult, Holding, Interrupt, Interrupted, Key, Place};
+use crate::kernel::wait::{End, Interrupt, Key, Place};
 use crate::runtime::controller;
 use crate::vp::block::{Block, mode};
 
@@ -300,10 +300,10 @@ fn prepare(
     }
     if abandonable && block.is_cancelled() {
         // The cancel came before the wait: carry it out here. The controller makes the VP ready like any other.
-        interrupt(ctx, block, key, Interrupt::Cancel);
+        super::interrupt::interrupt(ctx, block, key, Interrupt::Cancel);
     }
     if let Some(deadline) = deadline {
-        controller::arm_deadline(ctx, block, deadline);
+        crate::runtime::timers::arm_deadline(ctx, block, deadline);
     }
     if unwinding { How::Unwinding } else { How::Vp }
 }
@@ -330,7 +330,7 @@ fn over(block: &'static Block, key: Key) -> End {
     let bits = block.mode.replace(0);
     if bits & mode::TIMED != 0 {
         block.mode.set(bits);
-        controller::disarm_deadline(crate::ctx::get(), block);
+        crate::runtime::timers::disarm_deadline(crate::ctx::get(), block);
         block.mode.set(0);
     }
     end
@@ -373,68 +373,8 @@ pub(crate) fn finish(block: &'static Block, info: &'static Info, end: End) -> Re
         End::Deadline => Err(Ended::Deadline),
         End::Cancelled => Err(Ended::Cancelled),
         End::Abandoned => Err(Ended::Abandoned((info.request)())),
-        End::Broken => Err(Ended::Broken(take_message(block))),
+        End::Broken => Err(Ended::Broken(super::broken::take_message(block))),
     }
-}
-
-/// Messages for timelines whose environment broke, until they take them. Cold: one entry for each that waits there.
-static MESSAGES: Mutex<Vec<(usize, Arc<str>)>> = Mutex::new(Vec::new());
-
-pub(crate) fn leave_message(block: &'static Block, message: &Arc<str>) {
-    let id = std::ptr::from_ref(block).addr();
-    MESSAGES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push((id, Arc::clone(message)));
-}
-
-#[cold]
-fn take_message(block: &'static Block) -> Arc<str> {
-    let id = std::ptr::from_ref(block).addr();
-    let mut messages = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
-    match messages.iter().position(|(who, _)| *who == id) {
-        Some(index) => messages.swap_remove(index).1,
-        None => Arc::from("a handler of the environment panicked"),
-    }
-}
-
-/// Ends every wait in the queues of a breaking environment. Under its lock. Gives back whom to make ready.
-#[cold]
-pub(crate) fn break_all(
-    head: &CellHead,
-    message: &Arc<str>,
-    requester: &'static Block,
-    hidden: &mut Hidden<'_>,
-) -> Vec<&'static Block> {
-    let in_select = matches!(hidden.origin(), Some(Origin::Branch(_)));
-    let mut nodes: Vec<*const Node> = Vec::new();
-    head.heads.for_each(|node| nodes.push(node));
-    let mut ready = Vec::new();
-    for node in nodes {
-        // SAFETY: it was linked a moment ago, and the lock is held.
-        let node = unsafe { &*node };
-        let block = node.block();
-        if in_select && std::ptr::eq(block, requester) {
-            // The select that was just entering: it looks after its nodes itself.
-            continue;
-        }
-        // The requester may be among them, queued before its handler panicked: it is made ready like any other.
-        if block.wait.end(node.key(), End::Broken) == EndResult::Won {
-            head.heads.unlink(node);
-            leave_message(block, message);
-            ready.push(block);
-        }
-    }
-    if hidden.status == Status::Queued && !in_select {
-        // Or its token was taken, and may now lie in the value that is to be dropped.
-        // SAFETY: the requester runs, or waits: it has started.
-        let key = unsafe { requester.node() }.key();
-        if requester.wait.end(key, End::Broken) == EndResult::Won {
-            leave_message(requester, message);
-            ready.push(requester);
-        }
-    }
-    ready
 }
 
 /// Drops what a timeline left in a queue that it was taken out of without a resumer. The node is unlinked, or its lock held.
@@ -463,46 +403,6 @@ pub(crate) fn lives_here(ctx: &Ctx, block: &Block) -> bool {
     match (ctx.core(), block.home()) {
         (Some(here), Some(home)) => std::ptr::eq(here, home),
         _ => false,
-    }
-}
-
-/// Ends the wait `key` of `block` by deadline or cancel, and makes the timeline ready if that won. Home core, or the OS thread
-/// that waits (then nobody needs to be made ready: it runs).
-pub(crate) fn interrupt(ctx: &'static Ctx, block: &'static Block, key: Key, why: Interrupt) -> bool {
-    let won = interrupt_quietly(block, key, why);
-    if won {
-        schedule(ctx, block);
-    }
-    won
-}
-
-/// As [`interrupt`], without making ready.
-pub(crate) fn interrupt_quietly(block: &'static Block, key: Key, why: Interrupt) -> bool {
-    loop {
-        match block.wait.interrupt(key, why, Holding::Nothing) {
-            Interrupted::Won => return true,
-            Interrupted::Lost | Interrupted::Noted => return false,
-            Interrupted::LockFirst => {}
-        }
-        // SAFETY: the timeline waits, so it has started.
-        let node = unsafe { block.node() };
-        let Some(cell) = node.cell() else {
-            std::hint::spin_loop();
-            continue;
-        };
-        // SAFETY: the waiting frame borrows the cell it is queued in, and that frame goes on only through this core (or OS thread).
-        // If the node has moved to another queue meanwhile, both cells are borrowed by that frame (rule of `Loan`).
-        let head = unsafe { &*cell };
-        let version = head.lock();
-        let mut won = false;
-        if node.cell() == Some(cell) && block.wait.interrupt(key, why, Holding::Queue) == Interrupted::Won {
-            head.heads.unlink(node);
-            won = true;
-        }
-        head.unlock(version);
-        if won {
-            return true;
-        }
     }
 }
 

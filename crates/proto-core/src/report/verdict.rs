@@ -23,7 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::list::{self, Found};
 use super::{Finding, Report};
-use crate::env::wait;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
 use crate::runtime::shared::Shared;
@@ -184,7 +183,9 @@ fn doom(standing: &Standing) -> usize {
     process.mark_cancelled();
     let mut ready = Vec::new();
     for &Found { block, key, .. } in found {
-        if block.mode.get() & mode::ABANDONABLE != 0 && wait::interrupt_quietly(block, key, Interrupt::Cancel) {
+        if block.mode.get() & mode::ABANDONABLE != 0
+            && crate::env::interrupt::interrupt_quietly(block, key, Interrupt::Cancel)
+        {
             block.cancel_for.store(block.birth(), Ordering::Relaxed);
             ready.push(block);
         }
@@ -202,9 +203,9 @@ fn doom(standing: &Standing) -> usize {
 fn bury_alive(standing: &Standing) {
     for found in &standing.found {
         // Lost only by a wait that has an end already; and then nobody has been made ready, or not everything would stand still.
-        let _ = wait::interrupt_quietly(found.block, found.key, Interrupt::Cancel);
+        let _ = crate::env::interrupt::interrupt_quietly(found.block, found.key, Interrupt::Cancel);
     }
-    controller::as_timeline(|| standing.process.give_up());
+    crate::runtime::thread::as_timeline(|| standing.process.give_up());
 }
 
 /// Orders what was found for people.

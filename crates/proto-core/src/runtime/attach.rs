@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use super::activity;
 use crate::ctx::{self, Ctx};
-use crate::env::wait;
 use crate::kernel::wait::{End, Interrupt, Key};
 use crate::vp::block::{Block, flag};
 use crate::vp::{extra, slab};
@@ -88,7 +87,7 @@ pub(crate) fn stand(block: &'static Block, key: Key, deadline: Option<Instant>) 
             Some(at) => {
                 let left = at.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    wait::interrupt_quietly(block, key, Interrupt::Deadline);
+                    crate::env::interrupt::interrupt_quietly(block, key, Interrupt::Deadline);
                     // Being forwarded or armed: the next environment queues it, then this succeeds.
                     std::thread::yield_now();
                 } else {

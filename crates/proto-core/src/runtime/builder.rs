@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use proto_arch::fiber::Backend;
 use proto_arch::topology::{CoreId, Topology};
 
-use super::controller;
 use super::core::Core;
 use super::handle::Runtime;
 use super::shared::Shared;
@@ -290,7 +289,7 @@ fn start(shared: &Arc<Shared>, cpus: &[Option<usize>]) -> Result<(), RuntimeErro
         let of_thread = Arc::clone(shared);
         let spawned = std::thread::Builder::new()
             .name(format!("{}-{index}", shared.name))
-            .spawn(move || controller::thread(of_thread, index, cpu));
+            .spawn(move || super::thread::thread(of_thread, index, cpu));
         if let Err(error) = spawned {
             *shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = index;
             shared.stop();

@@ -21,17 +21,15 @@ use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use proto_arch::fiber::Fiber;
 
-use super::core::{Core, Owner};
-use super::shared::{Shared, Visit};
+use super::core::Core;
+use super::shared::Visit;
 use super::{idle, mail};
 use crate::assign::instance::Instance;
 use crate::assign::{Cores, Why, Work};
 use crate::ctx::{self, Ctx, Outcome, attention};
-use crate::env::wait;
 use crate::hooks;
 use crate::kernel::inbox::{Link, Pushed};
 use crate::kernel::wait::Interrupt;
@@ -453,10 +451,10 @@ fn look_again(core: &'static Core, block: &'static Block, birth: u64) {
         return;
     };
     if block.mode.get() & mode::TIMED != 0 && extra::deadline(block).is_none() {
-        wait::interrupt(&core.ctx, block, key, Interrupt::Deadline);
+        crate::env::interrupt::interrupt(&core.ctx, block, key, Interrupt::Deadline);
     }
     if block.is_cancelled() && block.mode.get() & mode::ABANDONABLE != 0 {
-        wait::interrupt(&core.ctx, block, key, Interrupt::Cancel);
+        crate::env::interrupt::interrupt(&core.ctx, block, key, Interrupt::Cancel);
     }
 }
 
@@ -481,69 +479,6 @@ pub(crate) fn note_stolen(core: &'static Core, block: &'static Block, why: Why) 
     }
 }
 
-/// The running VP's wait shall end at `deadline`.
-pub(crate) fn arm_deadline(ctx: &'static Ctx, block: &'static Block, deadline: Instant) {
-    let Some(core) = ctx.core() else { return };
-    // SAFETY: it has started.
-    let Some(key) = unsafe { block.node() }.key.get() else {
-        return;
-    };
-    block.mode.set(block.mode.get() | mode::TIMED);
-    // SAFETY: this code runs on `core`; the closure only changes the timers.
-    let (entry, first) = unsafe {
-        core.owner(|owner| {
-            owner.timer_number += 1;
-            let entry = (deadline, owner.timer_number);
-            owner.timers.insert(entry, (block, key));
-            (entry, owner.timers.first_key_value().map(|(at, _)| *at) == Some(entry))
-        })
-    };
-    extra::set_deadline(block, Some(entry));
-    if first {
-        core.publish_deadline(Some(deadline));
-        core.shared().watchdog.poke();
-    }
-}
-
-/// The timed wait of the running VP is over.
-pub(crate) fn disarm_deadline(ctx: &'static Ctx, block: &'static Block) {
-    let Some(core) = ctx.core() else { return };
-    let Some(entry) = extra::deadline(block) else { return };
-    extra::set_deadline(block, None);
-    // SAFETY: this code runs on `core`; the closure only changes the timers.
-    unsafe { core.owner(|owner| owner.timers.remove(&entry)) };
-    timers_changed(core);
-}
-
-fn timers_changed(core: &'static Core) {
-    // SAFETY: this code runs on `core`; the closure only looks.
-    let earliest = unsafe { core.owner(|owner: &mut Owner| owner.timers.first_key_value().map(|((at, _), _)| *at)) };
-    core.publish_deadline(earliest);
-}
-
-/// Ends the waits whose deadline has passed. On the controller.
-pub(crate) fn expire(core: &'static Core) {
-    core.ctx.lower(attention::TIMER);
-    let now = Instant::now();
-    let mut any = false;
-    loop {
-        // SAFETY: the controller; the closure only changes the timers.
-        let due = unsafe {
-            core.owner(|owner| {
-                let entry = owner.timers.first_entry()?;
-                (entry.key().0 <= now).then(|| entry.remove())
-            })
-        };
-        let Some((block, key)) = due else { break };
-        any = true;
-        extra::set_deadline(block, None);
-        wait::interrupt(&core.ctx, block, key, Interrupt::Deadline);
-    }
-    if any {
-        timers_changed(core);
-    }
-}
-
 #[cold]
 fn attend(core: &'static Core) {
     core.ctx.lower(attention::TICK);
@@ -551,48 +486,7 @@ fn attend(core: &'static Core) {
         mail::serve(core);
     }
     if core.ctx.attention() & attention::TIMER != 0 {
-        expire(core);
+        super::timers::expire(core);
     }
     take_in(core);
-}
-
-/// Runs `f`, which makes release requests only, on the controller's own stack, as a timeline of its own.
-pub(crate) fn as_timeline(f: impl FnOnce()) {
-    let ctx = ctx::get();
-    if ctx.current().is_some() {
-        return f();
-    }
-    let block = crate::vp::slab::take_one();
-    block.bear();
-    crate::vp::prepare_thread(block);
-    ctx.set_current(Some(block));
-    f();
-    ctx.set_current(None);
-    extra::clear(block);
-    block.bury();
-    crate::vp::slab::give(&mut vec![block], 0);
-}
-
-/// The thread of a controller.
-pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
-    // SAFETY: `shared` is held until the end of this function, and nothing of this core runs after it.
-    let core: &'static Core = unsafe { &*std::ptr::from_ref(&shared.cores[index]) };
-    if let Some(cpu) = pin {
-        if let Err(error) = proto_arch::pin::pin_current_thread(cpu) {
-            eprintln!("proto-runtime: core {index} is not pinned: {error}");
-        }
-    }
-    // SAFETY: the core outlives this thread's use of it (above).
-    unsafe { ctx::install(&raw const core.ctx) };
-    run(core);
-    idle::wind_up(core);
-    // SAFETY: removes the pointer before the core may go.
-    unsafe { ctx::install(std::ptr::null()) };
-    let mut alive = shared.alive.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    *alive -= 1;
-    if *alive == 0 {
-        shared.all_ended.notify_all();
-        drop(alive);
-        shared.watchdog.wake();
-    }
 }

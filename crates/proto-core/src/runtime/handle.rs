@@ -19,7 +19,8 @@ use super::shared::Shared;
 use crate::assign::Assigner;
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
-use crate::process::{self, Process, ProcessError};
+use crate::process::{self, Process};
+use crate::process_error::ProcessError;
 use crate::report::{Report, Wait, list, verdict};
 use crate::vp::cancel;
 

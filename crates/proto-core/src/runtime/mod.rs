@@ -9,6 +9,8 @@
 //! | `idle` | what a controller does that has found nothing: search, sleep |
 //! | `shared` | what the controllers of a runtime share |
 //! | `stacks` | fibers and stacks of a core |
+//! | `thread` | the OS thread of a controller |
+//! | `timers` | deadlines of a core's VPs |
 //! | `watchdog` | the tick, the coarse clock, deadlines of busy cores, VPs that hold their core |
 //! | `attach` | OS threads that are no controllers |
 //! | `blocking` | calls that block the OS thread |
@@ -26,6 +28,8 @@ mod idle;
 pub(crate) mod mail;
 pub(crate) mod shared;
 mod stacks;
+pub(crate) mod thread;
+pub(crate) mod timers;
 pub(crate) mod watchdog;
 
 pub use builder::{Builder, RuntimeError};

@@ -37,7 +37,8 @@ use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
 use crate::scope::{Around, ScopeHead};
 use crate::sync::{Asymmetric, Barrier};
-use crate::vp::block::{Block, Start, flag};
+use crate::vp::block::{Block, flag};
+use crate::vp::start::Start;
 
 /// The job is on its owner's list, or is run by its owner.
 const LATENT: u32 = 0;

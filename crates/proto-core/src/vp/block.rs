@@ -28,7 +28,7 @@
 //! carry the wait's generation and lose; reports compare the birth number before and after.
 
 use std::cell::{Cell, UnsafeCell};
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -46,6 +46,7 @@ use crate::runtime::core::Core;
 use crate::scope::{Around, ScopeHead};
 use crate::task::JobHead;
 use crate::vp::extra::Extra;
+use crate::vp::start::Start;
 
 /// Bits of [`Block::flags`].
 pub(crate) mod flag {
@@ -75,86 +76,6 @@ pub(crate) mod mode {
 
 /// How many path steps a name holds without an allocation.
 pub(crate) const INLINE_PATH: usize = 4;
-/// Words of a closure that fit into a block.
-const INLINE_WORDS: usize = 9;
-
-/// A closure that has not run: two functions and a few words, or a box in one of them.
-pub(crate) struct Start {
-    run: unsafe fn(*mut MaybeUninit<usize>),
-    drop: unsafe fn(*mut MaybeUninit<usize>),
-    data: [MaybeUninit<usize>; INLINE_WORDS],
-}
-
-impl std::fmt::Debug for Start {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Start")
-    }
-}
-
-impl Start {
-    /// # Safety
-    ///
-    /// - The caller keeps alive whatever `F` borrows until the `Start` has been run or dropped, and sends it to another
-    ///   thread only if `F` may be sent.
-    pub(crate) unsafe fn new<F: FnOnce()>(closure: F) -> Start {
-        unsafe fn run_inline<F: FnOnce()>(data: *mut MaybeUninit<usize>) {
-            // SAFETY: `data` holds an `F` that nobody reads again (`Start::run` forgets it).
-            let closure = unsafe { data.cast::<F>().read() };
-            closure()
-        }
-        unsafe fn drop_inline<F>(data: *mut MaybeUninit<usize>) {
-            // SAFETY: as above, for `Start`'s drop.
-            unsafe { data.cast::<F>().drop_in_place() }
-        }
-        unsafe fn run_boxed<F: FnOnce()>(data: *mut MaybeUninit<usize>) {
-            // SAFETY: `data` holds the pointer of a box that nobody reads again.
-            let raw = unsafe { data.cast::<*mut F>().read() };
-            // SAFETY: the pointer came out of `Box::into_raw`.
-            let closure = unsafe { Box::from_raw(raw) };
-            closure()
-        }
-        unsafe fn drop_boxed<F>(data: *mut MaybeUninit<usize>) {
-            // SAFETY: as above.
-            let raw = unsafe { data.cast::<*mut F>().read() };
-            // SAFETY: the pointer came out of `Box::into_raw`.
-            drop(unsafe { Box::from_raw(raw) });
-        }
-        let mut data = [MaybeUninit::uninit(); INLINE_WORDS];
-        if size_of::<F>() <= size_of_val(&data) && align_of::<F>() <= align_of::<usize>() {
-            // SAFETY: it fits, in size and alignment.
-            unsafe { data.as_mut_ptr().cast::<F>().write(closure) };
-            Start {
-                run: run_inline::<F>,
-                drop: drop_inline::<F>,
-                data,
-            }
-        } else {
-            let raw = Box::into_raw(Box::new(closure));
-            // SAFETY: a pointer fits.
-            unsafe { data.as_mut_ptr().cast::<*mut F>().write(raw) };
-            Start {
-                run: run_boxed::<F>,
-                drop: drop_boxed::<F>,
-                data,
-            }
-        }
-    }
-
-    #[inline]
-    pub(crate) fn run(self) {
-        let mut this = ManuallyDrop::new(self);
-        let data = this.data.as_mut_ptr();
-        // SAFETY: `data` holds what `new` wrote, and `this` is never dropped or run again.
-        unsafe { (this.run)(data) }
-    }
-}
-
-impl Drop for Start {
-    fn drop(&mut self) {
-        // SAFETY: `data` holds what `new` wrote; `run` would have forgotten `self`.
-        unsafe { (self.drop)(self.data.as_mut_ptr()) }
-    }
-}
 
 /// One piece of memory: before the start it holds the closure, afterwards the queue node of the waits.
 pub(crate) union Phase {

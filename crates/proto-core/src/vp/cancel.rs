@@ -11,7 +11,6 @@ use super::block::{Block, flag, mode};
 use super::slab;
 use crate::ctx::{self, Ctx};
 use crate::ended::Cancelled;
-use crate::env::wait;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
 use crate::runtime::core::Core;
@@ -94,7 +93,7 @@ fn interrupt(core: &'static Core, block: &'static Block) {
     if block.mode.get() & mode::ABANDONABLE != 0 {
         // SAFETY: it has started.
         if let Some(key) = unsafe { block.node() }.key.get() {
-            wait::interrupt(&core.ctx, block, key, Interrupt::Cancel);
+            crate::env::interrupt::interrupt(&core.ctx, block, key, Interrupt::Cancel);
         }
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
 }
 
 /// A start that goes to another thread: starts are made of closures that may be sent.
-struct SendStart(super::block::Start);
+struct SendStart(super::start::Start);
 // SAFETY: a VP's closure is `Send` (`VpBuilder`), it has not run.
 unsafe impl Send for SendStart {}
 

@@ -6,6 +6,8 @@
 //! | `slab` | where blocks come from |
 //! | `extra` | what most timelines do not have |
 //! | `name` | [`VpName`] |
+//! | `start` | the closure of a VP that has not run |
+//! | `vpref` | [`VpRef`] |
 //! | `spawn` | [`VpBuilder`], birth |
 //! | `end` | what runs on a VP's stack from its start to its end |
 //! | `cancel` | cancelling, and delivering it |
@@ -19,12 +21,15 @@ pub(crate) mod local;
 mod name;
 pub(crate) mod slab;
 mod spawn;
+pub(crate) mod start;
+mod vpref;
 
 pub use cancel::CannotCancel;
 pub use local::VpLocal;
 pub use name::VpName;
-pub use spawn::{SpawnError, VpBuilder, VpRef};
+pub use spawn::{SpawnError, VpBuilder};
 pub(crate) use spawn::{adopt, prepare_thread, seed};
+pub use vpref::VpRef;
 
 use crate::ctx::{self, Ctx};
 use crate::runtime::controller;

@@ -8,14 +8,15 @@ use proto_arch::fiber::Backend;
 use proto_arch::topology::CoreId;
 use smallvec::SmallVec;
 
-use super::block::{Block, INLINE_PATH, Start, flag};
-use super::{VpName, cancel, extra, slab};
+use super::block::{Block, INLINE_PATH, flag};
+use super::start::Start;
+use super::vpref::VpRef;
+use super::{VpName, extra, slab};
 use crate::assign::Work;
-use crate::ctx::{self, Ctx, attention};
+use crate::ctx::{self, attention};
 use crate::hooks;
 use crate::join::{JoinHandle, Packet};
 use crate::process::ProcessInner;
-use crate::report::verdict;
 use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
@@ -55,104 +56,6 @@ impl std::error::Error for SpawnError {}
 impl From<SpawnError> for std::io::Error {
     fn from(error: SpawnError) -> Self {
         std::io::Error::other(error)
-    }
-}
-
-/// A reference to a VP: for its name, to cancel it, to place others near it. Does not keep it alive, and may outlive it.
-#[derive(Clone, Copy)]
-pub struct VpRef {
-    block: &'static Block,
-    birth: u64,
-}
-
-impl fmt::Debug for VpRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("VpRef").field(&self.name().to_string()).finish()
-    }
-}
-
-impl PartialEq for VpRef {
-    fn eq(&self, other: &VpRef) -> bool {
-        std::ptr::eq(self.block, other.block) && self.birth == other.birth
-    }
-}
-
-impl Eq for VpRef {}
-
-impl VpRef {
-    pub(crate) fn of(block: &'static Block) -> VpRef {
-        VpRef {
-            block,
-            birth: block.birth(),
-        }
-    }
-
-    /// The calling timeline, VP or OS thread.
-    ///
-    /// # Panics
-    ///
-    /// On a controller's own stack.
-    pub fn current() -> VpRef {
-        VpRef::of(ctx::get().current().expect("an assigner or a hook is no timeline"))
-    }
-
-    /// Its name, if it still lives; otherwise the name of whatever timeline uses its control block now, so better ask early.
-    pub fn name(&self) -> VpName {
-        VpName::of(self.block)
-    }
-
-    /// Whether it has ended.
-    pub fn has_ended(&self) -> bool {
-        self.block.birth() != self.birth
-    }
-
-    /// The core it lives on, once that is settled and until it has ended.
-    pub fn home(&self) -> Option<CoreId> {
-        let home = self.block.home_hint();
-        if self.has_ended() || home.is_null() {
-            return None;
-        }
-        match ctx::installed()
-            .and_then(Ctx::core)
-            .and_then(|core| core.shared().core_of(home))
-        {
-            Some(home) => Some(home.place),
-            None => verdict::runtimes()
-                .iter()
-                .find_map(|shared| shared.core_of(home).map(|home| home.place)),
-        }
-    }
-
-    /// A number that no other timeline of the program has.
-    pub fn id(&self) -> u64 {
-        (std::ptr::from_ref(self.block).addr() as u64) ^ self.birth.rotate_right(20)
-    }
-
-    /// Cancels the VP and everything in the scopes it stands in [design rule 13]: it unwinds from its next abandonable wait.
-    /// Does nothing to an OS thread, or to a VP that has ended.
-    ///
-    /// # Errors
-    ///
-    /// In a `panic=abort` build, where nothing can unwind.
-    pub fn cancel(&self) -> Result<(), cancel::CannotCancel> {
-        cancel::check_possible()?;
-        if self.block.is_thread() || self.has_ended() {
-            return Ok(());
-        }
-        let home = self.block.home_hint();
-        let here = ctx::installed().and_then(Ctx::core).map(Core::shared);
-        match here.filter(|shared| shared.core_of(home).is_some()) {
-            Some(shared) => cancel::cancel(shared, self.block, self.birth),
-            // Not settled yet, of another runtime, or of one that is gone meanwhile.
-            None => {
-                for shared in verdict::runtimes() {
-                    if home.is_null() || shared.core_of(home).is_some() {
-                        cancel::cancel(&shared, self.block, self.birth);
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }
 
