@@ -208,6 +208,16 @@ impl Topology {
             .unwrap_or_else(|| Draft::flat(usable.to_vec()))
     }
 
+    /// As [`system`](Self::system), without hwloc: from sysfs, else flat. Tells the same of cores, caches, packages and NUMA nodes (a test compares
+    /// them), in a fraction of a millisecond where hwloc takes three to fourteen, and its library a megabyte.
+    #[must_use]
+    pub fn from_os() -> Self {
+        let usable = crate::pin::usable_cpus();
+        sysfs::read(Path::new("/sys/devices/system"))
+            .and_then(|machine| machine.restricted_to(usable))
+            .unwrap_or_else(|| Draft::flat(usable.to_vec()))
+    }
+
     /// This machine with the processors that this program may not use.
     fn whole_system() -> Option<Self> {
         #[cfg(hwloc_present)]

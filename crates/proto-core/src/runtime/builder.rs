@@ -148,7 +148,7 @@ impl Builder {
         self
     }
 
-    /// The machine, instead of what the system says: for assigners that are to be tried on another one. Controllers are pinned only on the
+    /// The machine, instead of what [`Topology::from_os`] says: for assigners that are to be tried on another one. Controllers are pinned only on the
     /// system's own.
     pub fn topology(mut self, topology: Topology) -> Self {
         self.topology = Some(topology);
@@ -197,7 +197,7 @@ impl Builder {
         // Decides once, before any fast path, whether light barriers are free.
         let _ = proto_arch::barrier::is_asymmetric();
         let real = self.topology.is_none();
-        let topology = self.topology.unwrap_or_else(Topology::system);
+        let topology = self.topology.unwrap_or_else(Topology::from_os);
         let usable = if real {
             proto_arch::pin::usable_parallelism()
         } else {
