@@ -46,6 +46,8 @@ mod panics;
 #[cfg(not(loom))]
 mod process;
 #[cfg(not(loom))]
+mod process_end;
+#[cfg(not(loom))]
 mod process_error;
 #[cfg(not(loom))]
 mod report;

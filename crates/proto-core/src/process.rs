@@ -26,8 +26,9 @@ use crossbeam_utils::CachePadded;
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
 use crate::ended::{Cancelled, Ended};
-use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use crate::env::{EnvCell, RequestHandler, Waiters};
 use crate::language::Language;
+use crate::process_end::{AwaitEnd, EndEnv, Over};
 use crate::process_error::ProcessError;
 use crate::report::Report;
 use crate::runtime::attach;
@@ -78,37 +79,6 @@ impl fmt::Debug for ProcessInner {
             .field("id", &self.id)
             .field("ended", &self.ended)
             .finish_non_exhaustive()
-    }
-}
-
-/// Waiting for a process's end.
-struct EndEnv {
-    over: bool,
-    waiting: Waiters<()>,
-}
-
-struct AwaitEnd;
-struct Over;
-
-impl RequestHandler<AwaitEnd> for EndEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, _: AwaitEnd, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.over {
-            hidden.answer(caller, ())
-        } else {
-            self.waiting.push(caller, hidden)
-        }
-    }
-}
-
-impl RequestHandler<Over> for EndEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: Over, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.over = true;
-        while self.waiting.resume_next((), hidden).is_ok() {}
-        hidden.answer(caller, ());
     }
 }
 
