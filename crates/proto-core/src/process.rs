@@ -26,7 +26,7 @@ use crossbeam_utils::CachePadded;
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
 use crate::ended::{Cancelled, Ended};
-use crate::env::{EnvCell, RequestHandler, Waiters};
+use crate::env::{EnvCell, Waiters};
 use crate::language::Language;
 use crate::process_end::{AwaitEnd, EndEnv, Over};
 use crate::process_error::ProcessError;
