@@ -13,7 +13,7 @@ step tests guard "$limit" cargo test --workspace --no-fail-fast
 step tests-release guard "$limit" cargo test --release -p proto-arch -p proto-core -p proto-lang-mutex -p proto-runtime \
     --lib --tests --no-fail-fast
 
-# All interleavings of the kernels with up to two preemptions; ci/deep.sh goes to three. In a folder of its own: another
+# All interleavings of the kernels with up to two preemptions; ci/deep.sh goes further. In a folder of its own: another
 # RUSTFLAGS would throw away what the steps above have built.
 step models env RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 \
     timeout --kill-after=10 600 cargo test --release -p proto-core --lib --target-dir "$ci_target/loom"

@@ -9,7 +9,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -337,7 +337,6 @@ impl<T> JoinHandle<T> {
     /// As [`join`](JoinHandle::join).
     #[track_caller]
     pub fn join_until(mut self, deadline: Option<Instant>) -> Result<Result<T, JoinError>, Self> {
-        let _ = Location::caller();
         match self.packet().0.request_until(Join, deadline) {
             Ok(outcome) => {
                 self.packet = None;

@@ -133,7 +133,7 @@ pub(crate) fn deferred_text() -> Arc<str> {
 
 /// Shows a handler's panic to the user's hook, after the unlock.
 #[cold]
-pub(crate) fn replay_deferred(message: &Arc<str>) {
+pub(crate) fn replay_deferred() {
     let Some(text) = DEFERRED
         .try_with(|deferred| deferred.borrow_mut().take())
         .ok()
@@ -141,7 +141,6 @@ pub(crate) fn replay_deferred(message: &Arc<str>) {
     else {
         return;
     };
-    let _ = message;
     // The hook runs for panics only, so this is one; it is caught here and changes nothing else.
     let shown = panic::catch_unwind(panic::AssertUnwindSafe(|| panic::panic_any(text)));
     drop(shown);

@@ -216,7 +216,7 @@ impl ProcessInner {
     }
 
     /// As [`count_end`](ProcessInner::count_end), by an OS thread.
-    pub(crate) fn count_end_outside(&self, _core: usize, daemon: bool) {
+    pub(crate) fn count_end_outside(&self, daemon: bool) {
         self.count(None, daemon, false);
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.closing.load(Ordering::Relaxed) {

@@ -137,7 +137,7 @@ impl<E> EnvCell<E> {
         };
         let Some(forward) = forward else {
             if recheck {
-                controller::recheck(ctx, block);
+                controller::recheck(block);
             }
             return;
         };
@@ -179,7 +179,7 @@ impl<E> EnvCell<E> {
         hidden.run_after(ctx);
         // The value is the language's, but may hold what users gave: its drop is user code, and may panic as such.
         drop_user_value(ManuallyDrop::into_inner(value));
-        crate::panics::replay_deferred(&message);
+        crate::panics::replay_deferred();
         Ended::Broken(message)
     }
 }

@@ -432,13 +432,12 @@ pub(crate) fn wake(core: &Core) {
 
 /// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again.
 #[cold]
-pub(crate) fn recheck(ctx: &'static Ctx, block: &'static Block) {
+pub(crate) fn recheck(block: &'static Block) {
     let birth = block.birth();
     match block.home() {
         Some(home) => mail::post(home, Box::new(move |core| look_again(core, block, birth))),
         None => super::attach::unpark(block),
     }
-    let _ = ctx;
 }
 
 /// Carries out what may have been noted for the wait of `block`. On its home core.

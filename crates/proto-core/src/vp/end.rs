@@ -80,7 +80,6 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
     extra::clear(block);
     let start = SendStart(start);
     let process = process.map(|process| process.handle());
-    let index = core.index;
     let open = Somebody::new();
     core.shared().watchdog.leave(Box::new(move || {
         let start = start;
@@ -90,7 +89,7 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
             if let Err(payload) = dropped {
                 process.note_panic(payload);
             }
-            process.count_end_outside(index, daemon);
+            process.count_end_outside(daemon);
         }
         drop(open);
     }));
