@@ -149,10 +149,7 @@ struct Office(EnvCell<Ledger>);
 
 impl Office {
     const fn new() -> Self {
-        Office(EnvCell::new(Ledger {
-            turns: [0; DEPARTMENTS.len()],
-            auditors: Waiters::new(),
-        }))
+        Office(EnvCell::new(Ledger { turns: [0; DEPARTMENTS.len()], auditors: Waiters::new() }))
     }
 
     /// Does a piece of work for a department and gives the core to whoever it belongs to next. Whether there is more to do.
@@ -176,11 +173,7 @@ impl fmt::Display for Page {
         write!(f, "{total:>6} pieces")?;
         for ((name, _), turns) in DEPARTMENTS.iter().zip(self.0) {
             let eighths = turns as f64 * 8.0 / total as f64;
-            write!(
-                f,
-                "   {name} {eighths:4.2} {:<10}",
-                "▇".repeat((eighths * 2.0).round() as usize)
-            )?;
+            write!(f, "   {name} {eighths:4.2} {:<10}", "▇".repeat((eighths * 2.0).round() as usize))?;
         }
         Ok(())
     }
@@ -194,10 +187,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{MEMBERS} members of each department do pieces of work; parts of eight, after every fifth of {TURNS}.\n");
     println!("The assigner that is there (everybody in turn):");
     runtime.start(office_hours)?.wait()?;
-    println!(
-        "\nThe assigner `Shares` ({}):",
-        DEPARTMENTS.map(|(name, share)| format!("{name} {share}")).join(", ")
-    );
+    println!("\nThe assigner `Shares` ({}):", DEPARTMENTS.map(|(name, share)| format!("{name} {share}")).join(", "));
     // A process may have an assigner of its own; what else runs in the program keeps the others.
     runtime.start_with(Shares, office_hours)?.wait()?;
     Ok(())

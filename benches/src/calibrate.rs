@@ -67,11 +67,7 @@ pub(crate) fn calibrate(lengths: &[u64]) -> Vec<WorkPoint> {
         // loop is short), so the guess is corrected once by what it took.
         let took = time_call(guess as u32, 3);
         let steps = (guess + (wanted - took) / per_step).round().max(1.0) as u32;
-        WorkPoint {
-            cycles,
-            steps,
-            ns: time_call(steps, 5),
-        }
+        WorkPoint { cycles, steps, ns: time_call(steps, 5) }
     };
     lengths.iter().map(point).collect()
 }
@@ -94,20 +90,13 @@ mod tests {
     #[test]
     fn work_depends_on_the_value_carried_in() {
         assert_ne!(private_work(1, 10), private_work(2, 10));
-        assert_eq!(
-            private_work(private_work(1, 4), 6),
-            private_work(1, 10),
-            "steps form one chain"
-        );
+        assert_eq!(private_work(private_work(1, 4), 6), private_work(1, 10), "steps form one chain");
     }
 
     #[test]
     fn every_length_gets_a_point_of_at_least_one_step() {
         let points = calibrate(&[1, 400]);
         assert_eq!(points.len(), 2);
-        assert!(
-            points.iter().all(|point| point.steps >= 1 && point.ns > 0.0),
-            "{points:?}"
-        );
+        assert!(points.iter().all(|point| point.steps >= 1 && point.ns > 0.0), "{points:?}");
     }
 }

@@ -79,11 +79,7 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static dyn Workload>> {
         }
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
-    Ok(workloads::ALL
-        .iter()
-        .copied()
-        .filter(|workload| wanted(workload.name()))
-        .collect())
+    Ok(workloads::ALL.iter().copied().filter(|workload| wanted(workload.name())).collect())
 }
 
 /// Turns the arguments into what is measured.
@@ -95,13 +91,8 @@ fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
     };
     let rounds = arguments.repeat.unwrap_or(rounds).max(1);
     let calm = arguments.calm.unwrap_or(if scale == Scale::Full { 60 } else { 0 });
-    let mut plan = Plan {
-        scale,
-        rounds,
-        workers: arguments.workers,
-        calm: Duration::from_secs(calm),
-        points: Vec::new(),
-    };
+    let mut plan =
+        Plan { scale, rounds, workers: arguments.workers, calm: Duration::from_secs(calm), points: Vec::new() };
     let lengths: Vec<u64> = chosen.iter().flat_map(|workload| workload.lengths(&plan)).collect();
     plan.points = calibrate(&lengths);
     plan
@@ -123,25 +114,15 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
         let results = interleave::run(*workload, plan);
         let others = results.others();
         let records = results.records(workload.name());
-        println!(
-            "\n## {}: {}\n\n{}",
-            workload.name(),
-            workload.about(),
-            table::figures(&records)
-        );
-        println!(
-            "{:.1} s; others used {others:.0} % of the machine",
-            start.elapsed().as_secs_f64()
-        );
+        println!("\n## {}: {}\n\n{}", workload.name(), workload.about(), table::figures(&records));
+        println!("{:.1} s; others used {others:.0} % of the machine", start.elapsed().as_secs_f64());
         if others > interleave::QUIET {
             println!("These figures are disturbed: repeat them when nothing else runs.");
         }
         print!("{}", table::failures(&results));
         failures += results.failures.len();
         record::write_json(&folder.join(workload.name()).with_extension("json"), &records)?;
-        workload
-            .plot(&records, folder)
-            .with_context(|| format!("cannot plot {}", workload.name()))?;
+        workload.plot(&records, folder).with_context(|| format!("cannot plot {}", workload.name()))?;
         let rows = workload.goals(plan, &results);
         goals.extend(rows.into_iter().map(|goal| (workload.name().to_owned(), goal)));
     }

@@ -45,21 +45,12 @@ impl Goal {
 
     /// Ours may be at most `limit`.
     pub(crate) fn at_most(what: impl Into<String>, ours: Option<f64>, limit: f64) -> Self {
-        Self {
-            what: what.into(),
-            ours,
-            rival: None,
-            limit,
-            strict: false,
-        }
+        Self { what: what.into(), ours, rival: None, limit, strict: false }
     }
 
     /// Ours must be below `limit`.
     pub(crate) fn below(what: impl Into<String>, ours: Option<f64>, limit: f64) -> Self {
-        Self {
-            strict: true,
-            ..Self::at_most(what, ours, limit)
-        }
+        Self { strict: true, ..Self::at_most(what, ours, limit) }
     }
 
     /// What is compared with the limit: the ratio, or the figure itself.
@@ -100,17 +91,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_neither_met_nor_missed() {
-        assert_eq!(
-            Goal::against("x", None, 0.5, "may", Some(1.0)).verdict(),
-            Verdict::Unknown
-        );
-        assert_eq!(
-            Goal::against("x", Some(1.0), 0.5, "may", None).verdict(),
-            Verdict::Unknown
-        );
-        assert_eq!(
-            best(&[("a", None), ("b", Some(2.0)), ("c", Some(1.0))]),
-            ("c", Some(1.0))
-        );
+        assert_eq!(Goal::against("x", None, 0.5, "may", Some(1.0)).verdict(), Verdict::Unknown);
+        assert_eq!(Goal::against("x", Some(1.0), 0.5, "may", None).verdict(), Verdict::Unknown);
+        assert_eq!(best(&[("a", None), ("b", Some(2.0)), ("c", Some(1.0))]), ("c", Some(1.0)));
     }
 }

@@ -47,9 +47,7 @@ pub(crate) fn run(workload: &dyn Workload, plan: &Plan) -> Results {
                 Err(error) => {
                     failed[index] += 1;
                     let name = format!("{} {} {}", case.peer, case.workers, case.param);
-                    results
-                        .failures
-                        .push((name.trim_end().to_owned(), format!("{error:#}")));
+                    results.failures.push((name.trim_end().to_owned(), format!("{error:#}")));
                 }
             }
         }

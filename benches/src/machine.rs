@@ -61,11 +61,7 @@ impl Load {
         // Counted from behind the name, which may contain blanks: utime stime cutime cstime.
         let fields = own.rsplit(')').next().unwrap_or_default().split_whitespace();
         let own = numbers(fields.skip(11).take(4))?.iter().sum();
-        Ok(Self {
-            all,
-            used: all - ticks[3] - ticks[4],
-            own,
-        })
+        Ok(Self { all, used: all - ticks[3] - ticks[4], own })
     }
 
     /// The share of the machine that others used since `start`, in percent.

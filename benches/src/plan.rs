@@ -41,10 +41,6 @@ impl Plan {
 
     /// How long one sample may take before it counts as hung.
     pub(crate) fn patience(&self) -> Duration {
-        self.pick(
-            Duration::from_secs(20),
-            Duration::from_secs(20),
-            Duration::from_secs(120),
-        )
+        self.pick(Duration::from_secs(20), Duration::from_secs(20), Duration::from_secs(120))
     }
 }

@@ -25,24 +25,14 @@ const RIVALS: [RGBColor; 8] = [
 
 /// The colour of a peer, by its place among the rivals.
 fn colour(peer: &str, place: usize) -> RGBColor {
-    if peer == "proto" {
-        OURS
-    } else {
-        RIVALS[place % RIVALS.len()]
-    }
+    if peer == "proto" { OURS } else { RIVALS[place % RIVALS.len()] }
 }
 
 /// The range of `values` with some room, for a logarithmic axis.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let positive = values.filter(|value| *value > 0.0 && value.is_finite());
-    let (low, high) = positive.fold((f64::MAX, f64::MIN), |(low, high), value| {
-        (low.min(value), high.max(value))
-    });
-    if low > high {
-        (0.5, 2.0)
-    } else {
-        (low / 1.2, high * 1.2)
-    }
+    let (low, high) = positive.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high { (0.5, 2.0) } else { (low / 1.2, high * 1.2) }
 }
 
 /// Draws one line per peer on logarithmic axes.
@@ -93,11 +83,7 @@ pub(crate) fn curves(
 /// Draws one panel per metric, one bar per record, on a logarithmic axis.
 pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Result<()> {
     let metrics: BTreeSet<&str> = records.iter().map(|record| record.metric.as_str()).collect();
-    let most = metrics
-        .iter()
-        .map(|metric| of(records, metric).count())
-        .max()
-        .unwrap_or(0);
+    let most = metrics.iter().map(|metric| of(records, metric).count()).max().unwrap_or(0);
     let height = (most as u32 * 24 + 90) * metrics.len() as u32 + 40;
     let root = SVGBackend::new(file, (SIZE.0, height)).into_drawing_area();
     root.fill(&WHITE)?;
@@ -111,11 +97,8 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
             let record = shown.get(shown.len().checked_sub(index + 1)?)?;
             Some(format!("{} {} w{}", record.peer, record.param, record.workers))
         };
-        let mut chart = ChartBuilder::on(panel)
-            .margin(10)
-            .x_label_area_size(36)
-            .y_label_area_size(200)
-            .build_cartesian_2d(
+        let mut chart =
+            ChartBuilder::on(panel).margin(10).x_label_area_size(36).y_label_area_size(200).build_cartesian_2d(
                 (low / 2.0..high * 1.8).log_scale(),
                 (0..shown.len().saturating_sub(1)).into_segmented(),
             )?;
@@ -133,10 +116,7 @@ pub(crate) fn bars(records: &[Record], file: &Path, title: &str) -> anyhow::Resu
             .draw()?;
         let bar = |(place, record): (usize, &&Record)| {
             let row = shown.len() - 1 - place;
-            let corners = [
-                (low / 2.0, SegmentValue::Exact(row)),
-                (record.median, SegmentValue::Exact(row + 1)),
-            ];
+            let corners = [(low / 2.0, SegmentValue::Exact(row)), (record.median, SegmentValue::Exact(row + 1))];
             let colour = if record.peer == "proto" { OURS } else { RIVALS[0] };
             let mut bar = Rectangle::new(corners, colour.mix(0.8).filled());
             bar.set_margin(4, 4, 0, 0);

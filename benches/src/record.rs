@@ -38,12 +38,7 @@ impl Case {
 
     /// The one measure of a case that has one: `metric` under the case's own parameter.
     pub(crate) fn measure(&self, metric: &str, unit: &str, value: f64) -> Measure {
-        Measure {
-            param: self.param.clone(),
-            metric: metric.to_owned(),
-            unit: unit.to_owned(),
-            value,
-        }
+        Measure { param: self.param.clone(), metric: metric.to_owned(), unit: unit.to_owned(), value }
     }
 }
 
@@ -88,13 +83,7 @@ pub(crate) struct Results {
 impl Results {
     /// Adds the measures of one sample of `case`.
     pub(crate) fn add(&mut self, case: &Case, measures: Vec<Measure>) {
-        for Measure {
-            param,
-            metric,
-            unit,
-            value,
-        } in measures
-        {
+        for Measure { param, metric, unit, value } in measures {
             let key = (case.peer.clone(), case.workers, param, metric);
             let samples = self.samples.entry(key.clone()).or_insert_with(|| {
                 self.order.push(key);

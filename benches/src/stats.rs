@@ -19,11 +19,7 @@ impl Summary {
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let half = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 1 {
-            sorted[half]
-        } else {
-            f64::midpoint(sorted[half - 1], sorted[half])
-        };
+        let median = if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) };
         Some(Self { median, min, max })
     }
 }
@@ -64,14 +60,7 @@ mod tests {
     #[test]
     fn the_median_of_an_even_count_lies_between_the_middle_two() {
         let summary = Summary::of(&[4.0, 1.0, 3.0, 2.0]).expect("there are samples");
-        assert_eq!(
-            summary,
-            Summary {
-                median: 2.5,
-                min: 1.0,
-                max: 4.0
-            }
-        );
+        assert_eq!(summary, Summary { median: 2.5, min: 1.0, max: 4.0 });
         assert_eq!(Summary::of(&[]), None);
     }
 
@@ -85,10 +74,7 @@ mod tests {
     fn a_curve_that_rises_again_crosses_where_it_falls_last() {
         let convoy = [(10.0, 4.0), (100.0, 1.5), (1_000.0, 3.0), (10_000.0, 1.0)];
         let crossing = last_crossing(&convoy, 2.0).expect("there are points");
-        assert!(
-            (1_000.0..10_000.0).contains(&crossing),
-            "the convoy must show, got {crossing}"
-        );
+        assert!((1_000.0..10_000.0).contains(&crossing), "the convoy must show, got {crossing}");
     }
 
     #[test]

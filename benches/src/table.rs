@@ -50,9 +50,7 @@ pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
             &goal.ours.map_or_else(|| "–".to_owned(), figure),
             rival,
             &theirs,
-            &goal
-                .figure()
-                .map_or_else(|| "–".to_owned(), |value| sign.to_owned() + &figure(value)),
+            &goal.figure().map_or_else(|| "–".to_owned(), |value| sign.to_owned() + &figure(value)),
             &format!("{} {sign}{}", if goal.strict { "<" } else { "≤" }, goal.limit),
             mark,
         ]);
@@ -81,10 +79,7 @@ pub(crate) fn figures(records: &[Record]) -> String {
 
 /// Why samples are missing, one line each; empty when none is.
 pub(crate) fn failures(results: &Results) -> String {
-    let lines = results
-        .failures
-        .iter()
-        .map(|(case, why)| format!("no sample of {case}: {why}\n"));
+    let lines = results.failures.iter().map(|(case, why)| format!("no sample of {case}: {why}\n"));
     lines.collect()
 }
 

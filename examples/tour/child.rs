@@ -51,12 +51,7 @@ pub(crate) fn serve(side: Side, root: &Path, timelines: usize) -> Result<(), Str
     for problem in indexed.problems {
         println!("problem {}: {}", problem.path.display(), problem.kind);
     }
-    let Ranking {
-        top,
-        distinct,
-        words,
-        digest,
-    } = indexed.ranking;
+    let Ranking { top, distinct, words, digest } = indexed.ranking;
     println!("distinct {distinct}\nwords {words}\ndigest {digest}");
     for (count, word) in top {
         println!("top {count} {word}");
@@ -99,17 +94,13 @@ pub(crate) fn run(side: Side, root: &Path, timelines: usize, mut progress: impl 
     for line in BufReader::new(stdout).lines().map_while(Result::ok) {
         note(&mut run, &line, &mut progress);
     }
-    let status = child
-        .wait()
-        .map_err(|error| format!("the child process got lost: {error}"))?;
+    let status = child.wait().map_err(|error| format!("the child process got lost: {error}"))?;
     let complaint = complaint.join().unwrap_or_default();
     if status.success() {
         return Ok(run);
     }
     let words = last_words(&complaint);
-    Err(format!(
-        "the child process died ({status}): {words}; try fewer with --timelines"
-    ))
+    Err(format!("the child process died ({status}): {words}; try fewer with --timelines"))
 }
 
 /// The message of the first panic if there is one, otherwise the first line.

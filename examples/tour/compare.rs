@@ -55,12 +55,7 @@ impl Row {
 /// A sentence for the user if no index could be built.
 pub(crate) fn run(root: &Path, timelines: usize, runs: usize, verbose: bool) -> Result<Verdict, String> {
     let survey = Survey::below(root)?;
-    println!(
-        "   {}, {}, in {}",
-        counted(survey.files.len(), "text file"),
-        HumanBytes(survey.bytes()),
-        root.display()
-    );
+    println!("   {}, {}, in {}", counted(survey.files.len(), "text file"), HumanBytes(survey.bytes()), root.display());
     if survey.passed_over > 0 {
         println!("   passed over, as hidden or build output: {}", survey.passed_over);
     }
@@ -68,10 +63,7 @@ pub(crate) fn run(root: &Path, timelines: usize, runs: usize, verbose: bool) -> 
         println!("   left out: {line}");
     }
     if survey.bytes() == 0 {
-        return Err(format!(
-            "{}: no text in it; name a folder with text files",
-            root.display()
-        ));
+        return Err(format!("{}: no text in it; name a folder with text files", root.display()));
     }
 
     let mut sizes = vec![FEW, timelines];
@@ -79,12 +71,7 @@ pub(crate) fn run(root: &Path, timelines: usize, runs: usize, verbose: bool) -> 
     let mut rows = Vec::new();
     for timelines in sizes {
         for side in [Side::Threads, Side::Vps] {
-            rows.push(Row {
-                side,
-                timelines,
-                runs: Vec::new(),
-                failed: None,
-            });
+            rows.push(Row { side, timelines, runs: Vec::new(), failed: None });
         }
     }
     measure(&mut rows, root, runs);
@@ -133,8 +120,7 @@ fn print_table(rows: &[Row]) {
                 milliseconds(times().min().unwrap_or_default()),
                 milliseconds(times().max().unwrap_or_default())
             ),
-            row.peak()
-                .map_or_else(|| "unknown".to_owned(), |peak| HumanBytes(peak * 1024).to_string()),
+            row.peak().map_or_else(|| "unknown".to_owned(), |peak| HumanBytes(peak * 1024).to_string()),
         );
     }
     println!();
@@ -144,10 +130,7 @@ fn print_table(rows: &[Row]) {
             println!("   {who}: {error}");
         }
         if let Some((run, why)) = row.runs.iter().find_map(|run| Some((run, run.refused.as_ref()?))) {
-            println!(
-                "   {who}: only {} could be started ({why});",
-                HumanCount(run.born as u64)
-            );
+            println!("   {who}: only {} could be started ({why});", HumanCount(run.born as u64));
             println!(
                 "      its figures are for so many. `ulimit -u` and the system's limits on threads and mappings decide."
             );

@@ -84,15 +84,9 @@ pub(crate) fn build(survey: Survey, wanted: usize, progress: fn(u64)) -> Result<
     let mut timelines = Vec::with_capacity(wanted);
     let mut refused: Option<io::Error> = None;
     for me in 0..wanted {
-        let role = if me % 4 == 0 {
-            Role::Reader(sender.clone())
-        } else {
-            Role::Parser
-        };
+        let role = if me % 4 == 0 { Role::Reader(sender.clone()) } else { Role::Parser };
         let index = Arc::clone(&index);
-        let timeline = thread::Builder::new()
-            .stack_size(STACK)
-            .spawn(move || index.live(me, role, progress));
+        let timeline = thread::Builder::new().stack_size(STACK).spawn(move || index.live(me, role, progress));
         match timeline {
             Ok(timeline) => timelines.push(timeline),
             Err(error) => {
@@ -114,12 +108,7 @@ pub(crate) fn build(survey: Survey, wanted: usize, progress: fn(u64)) -> Result<
     }
     let ranking = index.ranking.lock().unwrap().clone();
     let problems = std::mem::take(&mut *index.problems.lock().unwrap());
-    Ok(Indexed {
-        born,
-        refused,
-        ranking,
-        problems,
-    })
+    Ok(Indexed { born, refused, ranking, problems })
 }
 
 impl Index {
@@ -137,23 +126,14 @@ impl Index {
     }
 
     fn open_gate(&self, born: usize) {
-        *self.gate.lock().unwrap() = if born < 2 {
-            Gate::CalledOff
-        } else {
-            Gate::Open {
-                born,
-                barrier: Arc::new(Barrier::new(born)),
-            }
-        };
+        *self.gate.lock().unwrap() =
+            if born < 2 { Gate::CalledOff } else { Gate::Open { born, barrier: Arc::new(Barrier::new(born)) } };
         self.gate_opened.notify_all();
     }
 
     fn wait_at_gate(&self) -> Gate {
         let gate = self.gate.lock().unwrap();
-        self.gate_opened
-            .wait_while(gate, |gate| matches!(gate, Gate::Closed))
-            .unwrap()
-            .clone()
+        self.gate_opened.wait_while(gate, |gate| matches!(gate, Gate::Closed)).unwrap().clone()
     }
 
     /// Reads pieces until none is left. They lie in the page cache mostly, so that reading one hardly holds the core.
@@ -170,21 +150,12 @@ impl Index {
             match pieces::read_piece(path, piece) {
                 Ok(bytes) if bytes.is_empty() => {}
                 Ok(bytes) => {
-                    if queue
-                        .send(Text {
-                            file: piece.file,
-                            bytes,
-                        })
-                        .is_err()
-                    {
+                    if queue.send(Text { file: piece.file, bytes }).is_err() {
                         return;
                     }
                 }
                 Err(error) => {
-                    let problem = Problem {
-                        path: path.clone(),
-                        kind: Kind::of(&error),
-                    };
+                    let problem = Problem { path: path.clone(), kind: Kind::of(&error) };
                     self.problems.lock().unwrap().push(problem);
                 }
             }

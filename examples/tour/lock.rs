@@ -39,11 +39,7 @@ pub(crate) fn time(load: Load) -> Result<Duration, String> {
         timeline.join().map_err(|_| "a timeline panicked".to_owned())?;
     }
     let time = begin.elapsed();
-    let expected = if load.locked {
-        load.timelines as u64 * load.rounds
-    } else {
-        0
-    };
+    let expected = if load.locked { load.timelines as u64 * load.rounds } else { 0 };
     if *taken.lock().unwrap() != expected {
         return Err("the lock did not exclude: rounds are missing".to_owned());
     }

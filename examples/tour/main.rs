@@ -91,8 +91,7 @@ fn main() -> ExitCode {
 
 /// Prints why a part could not be done; the tour goes on.
 fn told<T>(part: Result<T, String>) -> Option<T> {
-    part.inspect_err(|error| println!("   This part could not be done: {error}."))
-        .ok()
+    part.inspect_err(|error| println!("   This part could not be done: {error}.")).ok()
 }
 
 fn show_machine() {
@@ -104,22 +103,10 @@ fn show_machine() {
 
 fn show_next() {
     for (what, why) in [
-        (
-            "examples/tour/index.rs",
-            "the program of part 2: nothing in it tells a thread from a VP",
-        ),
-        (
-            "docs/porting.md",
-            "what differs from std::thread before you port your own program",
-        ),
-        (
-            "examples/new_language.rs",
-            "a parallel language of your own, in an afternoon",
-        ),
-        (
-            "cargo bench --bench overhead",
-            "part 3 done carefully, and seven more, beside their rivals",
-        ),
+        ("examples/tour/index.rs", "the program of part 2: nothing in it tells a thread from a VP"),
+        ("docs/porting.md", "what differs from std::thread before you port your own program"),
+        ("examples/new_language.rs", "a parallel language of your own, in an afternoon"),
+        ("cargo bench --bench overhead", "part 3 done carefully, and seven more, beside their rivals"),
     ] {
         println!("   {what:<30}  {why}");
     }

@@ -65,11 +65,8 @@ pub(crate) struct Point {
 /// # Errors
 /// A sentence for the user: the runtime or a timeline could not be started.
 pub(crate) fn run(picture: &Path, runs: usize, quick: bool) -> Result<(), String> {
-    let works: &[f64] = if quick {
-        &[30.0, 100.0, 1_000.0, 10_000.0]
-    } else {
-        &[10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0]
-    };
+    let works: &[f64] =
+        if quick { &[30.0, 100.0, 1_000.0, 10_000.0] } else { &[10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0] };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("   T timelines on {cores} cores do w ns of private work, take one shared lock, and begin again.");
     println!("   Ratio = time × cores / work: 1 is perfect; {cores} is no better than one core alone.");
@@ -123,12 +120,7 @@ fn measure(works: &[f64], cores: usize, runs: usize) -> Result<Vec<Point>, Strin
         for timelines in TIMELINES {
             for peer in PEERS {
                 let ratio = median(samples.next().expect("there is one for each point"));
-                points.push(Point {
-                    timelines,
-                    peer,
-                    work,
-                    ratio,
-                });
+                points.push(Point { timelines, peer, work, ratio });
             }
         }
     }

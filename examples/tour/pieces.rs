@@ -37,13 +37,7 @@ impl Pieces {
     pub(crate) fn new(files: &[TextFile], timelines: usize) -> Self {
         let total: u64 = files.iter().map(|file| file.len).sum();
         let size = (total / timelines as u64).clamp(256, 16 << 10);
-        Self {
-            file: 0,
-            offset: 0,
-            size,
-            done: 0,
-            total,
-        }
+        Self { file: 0, offset: 0, size, done: 0, total }
     }
 
     /// The next piece, and the share of all bytes handed out so far, in percent.
@@ -56,14 +50,7 @@ impl Pieces {
         let end = (start + self.size).min(files[self.file].len);
         self.offset = end;
         self.done += end - start;
-        Some((
-            Piece {
-                file: self.file,
-                start,
-                end,
-            },
-            self.done * 100 / self.total,
-        ))
+        Some((Piece { file: self.file, start, end }, self.done * 100 / self.total))
     }
 }
 
@@ -122,11 +109,7 @@ mod tests {
         let len = TEXT.len() as u64;
         let mut whole = Shard::default();
         for start in (0..len).step_by(size as usize) {
-            let piece = Piece {
-                file: 0,
-                start,
-                end: (start + size).min(len),
-            };
+            let piece = Piece { file: 0, start, end: (start + size).min(len) };
             let text = read(Cursor::new(TEXT), piece).expect("memory can be read");
             for counted in count(&text) {
                 whole.add(counted, piece.file);

@@ -21,10 +21,7 @@ pub(crate) fn draw(points: &[Point], cores: usize, path: &Path) -> Result<(), Bo
     {
         let all = SVGBackend::with_string(&mut picture, (1080, 440)).into_drawing_area();
         all.fill(&WHITE)?;
-        let all = all.titled(
-            &format!("What one shared lock costs on {cores} cores"),
-            ("sans-serif", 20),
-        )?;
+        let all = all.titled(&format!("What one shared lock costs on {cores} cores"), ("sans-serif", 20))?;
         let panels = all.split_evenly((1, TIMELINES.len()));
         for (panel, timelines) in panels.iter().zip(TIMELINES) {
             draw_panel(panel, points, timelines)?;

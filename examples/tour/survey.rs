@@ -105,15 +105,11 @@ impl Survey {
         let mut survey = Self::default();
         let mut hasher = DefaultHasher::new();
         let mut passed_over = 0;
-        let entries = WalkDir::new(root)
-            .follow_links(true)
-            .sort_by_file_name()
-            .into_iter()
-            .filter_entry(|entry| {
-                let wanted = entry.depth() == 0 || !(is_hidden(entry) || is_build_folder(entry));
-                passed_over += usize::from(!wanted);
-                wanted
-            });
+        let entries = WalkDir::new(root).follow_links(true).sort_by_file_name().into_iter().filter_entry(|entry| {
+            let wanted = entry.depth() == 0 || !(is_hidden(entry) || is_build_folder(entry));
+            passed_over += usize::from(!wanted);
+            wanted
+        });
         for entry in entries {
             match entry.map_err(problem_of).and_then(|entry| sniff(entry, &mut hasher)) {
                 Ok(file) => survey.files.extend(file),
@@ -162,9 +158,7 @@ fn is_build_folder(entry: &DirEntry) -> bool {
 fn problem_of(error: walkdir::Error) -> Problem {
     let path = error.path().map(Path::to_path_buf).unwrap_or_default();
     let kind = match (error.loop_ancestor(), error.io_error()) {
-        (Some(ancestor), _) => Kind::LinkLoop {
-            back_to: ancestor.to_path_buf(),
-        },
+        (Some(ancestor), _) => Kind::LinkLoop { back_to: ancestor.to_path_buf() },
         (None, Some(error)) => Kind::of(error),
         (None, None) => Kind::Unreadable(error.to_string()),
     };
@@ -193,9 +187,6 @@ fn sniff(entry: DirEntry, fingerprint: &mut DefaultHasher) -> Result<Option<Text
     match looked_at {
         Ok(Ok(len)) => Ok(Some(TextFile { path, len })),
         Ok(Err(kind)) => Err(Problem { path, kind }),
-        Err(error) => Err(Problem {
-            path,
-            kind: Kind::of(&error),
-        }),
+        Err(error) => Err(Problem { path, kind: Kind::of(&error) }),
     }
 }

@@ -41,11 +41,7 @@ pub(crate) fn count(text: &[u8]) -> impl Iterator<Item = Counted> + use<> {
             }
         }
     }
-    counts.into_iter().map(|(word, count)| Counted {
-        shard: shard_of(&word),
-        word,
-        count,
-    })
+    counts.into_iter().map(|(word, count)| Counted { shard: shard_of(&word), word, count })
 }
 
 /// The hash's upper half, for the maps themselves use its lower bits.
@@ -102,9 +98,7 @@ pub(crate) struct Ranking {
 
 impl Ranking {
     fn offer(&mut self, count: u64, word: &str) {
-        let place = self
-            .top
-            .partition_point(|(other_count, other)| (*other_count, word) > (count, other));
+        let place = self.top.partition_point(|(other_count, other)| (*other_count, word) > (count, other));
         if place < TOP {
             self.top.truncate(TOP - 1);
             self.top.insert(place, (count, word.into()));
@@ -141,10 +135,7 @@ mod tests {
         let mut ranking = Ranking::default();
         indexed().rank(0, 1, &mut ranking);
         let top: Vec<(u64, &str)> = ranking.top.iter().map(|(n, word)| (*n, &**word)).collect();
-        assert_eq!(
-            top,
-            [(3, "cat"), (3, "the"), (1, "stra\u{df}e"), (1, "th\u{e9}"), (1, "x9")]
-        );
+        assert_eq!(top, [(3, "cat"), (3, "the"), (1, "stra\u{df}e"), (1, "th\u{e9}"), (1, "x9")]);
     }
 
     #[test]

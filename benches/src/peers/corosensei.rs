@@ -17,10 +17,7 @@ pub(crate) fn switch(count: u64) -> Duration {
         coroutine.resume(());
     }
     let elapsed = start.elapsed();
-    assert!(
-        matches!(coroutine.resume(()), CoroutineResult::Return(())),
-        "all switches were made"
-    );
+    assert!(matches!(coroutine.resume(()), CoroutineResult::Return(())), "all switches were made");
     elapsed
 }
 

@@ -33,27 +33,18 @@ impl Vps {
 
     /// The same with the home of every VP on another core.
     pub(crate) fn apart(workers: usize) -> Self {
-        Self {
-            apart: true,
-            ..Self::on(workers)
-        }
+        Self { apart: true, ..Self::on(workers) }
     }
 
     /// Runs `seed` as a process of its own.
     fn process<T: Send>(&self, seed: impl FnOnce() -> T + Send) -> T {
-        self.runtime
-            .run(seed)
-            .expect("no timeline panics and none waits for ever")
+        self.runtime.run(seed).expect("no timeline panics and none waits for ever")
     }
 
     /// How timeline `index` is born.
     fn builder(&self, index: usize) -> Builder {
         let builder = Builder::new();
-        if self.apart {
-            builder.home(CoreId::new(u32::try_from(index).expect("few cores")))
-        } else {
-            builder
-        }
+        if self.apart { builder.home(CoreId::new(u32::try_from(index).expect("few cores"))) } else { builder }
     }
 
     /// A VP alone on its core gives it away `count` times.
@@ -117,11 +108,8 @@ impl Host for Vps {
     fn run(&self, timelines: Vec<Timeline>) -> Duration {
         self.process(|| {
             let start = Instant::now();
-            let begin = |(index, timeline)| {
-                self.builder(index)
-                    .spawn(timeline)
-                    .expect("the arena has a stack for every VP")
-            };
+            let begin =
+                |(index, timeline)| self.builder(index).spawn(timeline).expect("the arena has a stack for every VP");
             let vps: Vec<_> = timelines.into_iter().enumerate().map(begin).collect();
             vps.into_iter().for_each(join);
             start.elapsed()

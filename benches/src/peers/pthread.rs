@@ -22,10 +22,7 @@ unsafe impl Sync for MutexCount {}
 
 impl Default for MutexCount {
     fn default() -> Self {
-        Self {
-            mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
-            count: UnsafeCell::new(0),
-        }
+        Self { mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), count: UnsafeCell::new(0) }
     }
 }
 

@@ -52,9 +52,7 @@ impl Host for Threads {
         };
         let threads: Vec<JoinHandle<(Instant, Instant)>> = timelines.into_iter().enumerate().map(start).collect();
         gate.wait();
-        let spans = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a timeline panicked"));
+        let spans = threads.into_iter().map(|thread| thread.join().expect("a timeline panicked"));
         let (starts, ends): (Vec<_>, Vec<_>) = spans.unzip();
         let (start, end) = (starts.into_iter().min(), ends.into_iter().max());
         start.zip(end).map_or(Duration::ZERO, |(start, end)| end - start)

@@ -58,9 +58,7 @@ impl Workload for Chain {
             ("std", 1, slow),
             ("std", 2, slow),
         ];
-        cases
-            .map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size))
-            .into()
+        cases.map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size)).into()
     }
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {

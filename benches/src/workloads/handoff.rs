@@ -83,11 +83,7 @@ impl Workload for Handoff {
             ("std", _) => rounds(&threads, size, take_turns::<os::CondvarTurns>),
             ("parking_lot", _) => rounds(&threads, size, take_turns::<parking_lot::CondvarTurns>),
             ("proto", way) => {
-                let host = if way.ends_with("apart") {
-                    Vps::apart(workers)
-                } else {
-                    Vps::on(workers)
-                };
+                let host = if way.ends_with("apart") { Vps::apart(workers) } else { Vps::on(workers) };
                 if way.starts_with("channel") {
                     rounds(&host, size, |n| ping_pong(n, proto::channel))
                 } else {

@@ -58,11 +58,7 @@ impl Workload for Idle {
         let size = plan.pick(50, 700, 5_000);
         let case = |(peer, param)| Case::new(self.name(), peer, 2, param, size);
         let peers = ["proto", "tokio", "may"];
-        peers
-            .iter()
-            .flat_map(|peer| [(*peer, "nothing"), (*peer, "forking")])
-            .map(case)
-            .collect()
+        peers.iter().flat_map(|peer| [(*peer, "nothing"), (*peer, "forking")]).map(case).collect()
     }
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {

@@ -44,9 +44,8 @@ fn weigh(
         let _ = looked.set((machine::Memory::now(), suspended));
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    let (memory, suspended) = looked
-        .into_inner()
-        .ok_or_else(|| anyhow::anyhow!("the timelines never all stood still"))?;
+    let (memory, suspended) =
+        looked.into_inner().ok_or_else(|| anyhow::anyhow!("the timelines never all stood still"))?;
     let memory = memory?;
     let bytes = memory.resident.saturating_sub(before.resident) as f64 / case.size as f64;
     let mappings = memory.mappings.saturating_sub(before.mappings) as f64;

@@ -80,10 +80,5 @@ fn warm_and_time(size: u64, body: impl Fn(u64) -> Duration) -> f64 {
 
 /// The case is not one of this workload's own: a mistake in its file.
 fn unknown(case: &Case) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{} does not know the case {} {:?}",
-        case.workload,
-        case.peer,
-        case.param
-    )
+    anyhow::anyhow!("{} does not know the case {} {:?}", case.workload, case.peer, case.param)
 }

@@ -58,11 +58,7 @@ fn contend<L: CountLock>(host: &impl Host, timelines: u64, each: u64, steps: u32
 
 /// Measures every point; `run(timelines, each, steps)` is the peer.
 fn sweep(case: &Case, run: impl Fn(u64, u64, u32) -> Duration) -> anyhow::Result<Vec<Measure>> {
-    let timelines = case
-        .param
-        .strip_prefix("T=")
-        .ok_or_else(|| unknown(case))?
-        .parse::<u64>()?;
+    let timelines = case.param.strip_prefix("T=").ok_or_else(|| unknown(case))?.parse::<u64>()?;
     let mut points = Vec::new();
     let mut measures = Vec::new();
     for WorkPoint { cycles, steps, ns } in &case.points {
@@ -108,9 +104,7 @@ impl Workload for MutexCurve {
         plan.pick(
             vec![100, 5_200],
             vec![37, 72, 100, 190, 720, 5_200, 14_000, 37_000],
-            vec![
-                37, 52, 72, 100, 140, 190, 268, 380, 720, 1_400, 2_700, 5_200, 14_000, 37_000, 100_000,
-            ],
+            vec![37, 52, 72, 100, 140, 190, 268, 380, 720, 1_400, 2_700, 5_200, 14_000, 37_000, 100_000],
         )
     }
 
@@ -123,9 +117,7 @@ impl Workload for MutexCurve {
             case
         };
         let peers = ["none", "proto", "std", "parking_lot", "pthread", "may", "tokio"];
-        let all = peers
-            .iter()
-            .flat_map(|peer| TIMELINES.map(|timelines| case(peer, timelines)));
+        let all = peers.iter().flat_map(|peer| TIMELINES.map(|timelines| case(peer, timelines)));
         all.collect()
     }
 

@@ -67,12 +67,6 @@ impl Workload for MutexUncontended {
 
     fn goals(&self, _plan: &Plan, results: &Results) -> Vec<Goal> {
         let median = |peer| results.median(peer, 1, "", "ns_per_pair");
-        vec![Goal::against(
-            "ns",
-            median("proto"),
-            1.15,
-            "parking_lot",
-            median("parking_lot"),
-        )]
+        vec![Goal::against("ns", median("proto"), 1.15, "parking_lot", median("parking_lot"))]
     }
 }

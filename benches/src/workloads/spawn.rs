@@ -46,9 +46,7 @@ impl Workload for Spawn {
             ("may", 2, plan.pick(1_000, 50_000, 300_000)),
             ("std", 2, plan.pick(10, 1_000, 10_000)),
         ];
-        cases
-            .map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size))
-            .into()
+        cases.map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size)).into()
     }
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {

@@ -27,9 +27,7 @@ impl Workload for Switch {
 
     fn cases(&self, plan: &Plan) -> Vec<Case> {
         let size = plan.pick(1_000, 20_000_000, 100_000_000);
-        ["proto", "corosensei"]
-            .map(|peer| Case::new(self.name(), peer, 1, "", size))
-            .into()
+        ["proto", "corosensei"].map(|peer| Case::new(self.name(), peer, 1, "", size)).into()
     }
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {
@@ -49,12 +47,6 @@ impl Workload for Switch {
 
     fn goals(&self, _plan: &Plan, results: &Results) -> Vec<Goal> {
         let median = |peer| results.median(peer, 1, "", "ns_per_switch");
-        vec![Goal::against(
-            "ns",
-            median("proto"),
-            4.0,
-            "corosensei",
-            median("corosensei"),
-        )]
+        vec![Goal::against("ns", median("proto"), 4.0, "corosensei", median("corosensei"))]
     }
 }

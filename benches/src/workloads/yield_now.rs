@@ -53,9 +53,7 @@ impl Workload for Yield {
             ("tokio", 2, size),
             ("std", 1, size / 10),
         ];
-        peers
-            .map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size))
-            .into()
+        peers.map(|(peer, workers, size)| Case::new(self.name(), peer, workers, "", size)).into()
     }
 
     fn measure(&self, case: &Case) -> anyhow::Result<Vec<Measure>> {
@@ -75,12 +73,6 @@ impl Workload for Yield {
 
     fn goals(&self, _plan: &Plan, results: &Results) -> Vec<Goal> {
         let median = |peer| results.median(peer, 1, "", "ns_per_yield");
-        vec![Goal::against(
-            "1 worker, ns",
-            median("proto"),
-            0.5,
-            "may",
-            median("may"),
-        )]
+        vec![Goal::against("1 worker, ns", median("proto"), 0.5, "may", median("may"))]
     }
 }

@@ -130,10 +130,7 @@ mod membarrier {
         let result = call(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
         // It fails only if the process is not registered, and `register` succeeded. A system-call filter installed
         // since then would turn the lost barrier into a lost wake-up somewhere else: stop here instead.
-        assert_eq!(
-            result, 0,
-            "proto-arch: the kernel refuses membarrier after it had accepted it"
-        );
+        assert_eq!(result, 0, "proto-arch: the kernel refuses membarrier after it had accepted it");
     }
 }
 

@@ -125,12 +125,7 @@ impl Clock {
     fn calibrate() -> Self {
         START.get_or_init(Instant::now);
         if !counter::is_constant() {
-            return Self {
-                zero: 0,
-                nanoseconds_per_count: 0,
-                frequency: 1_000_000_000,
-                source: Source::Instant,
-            };
+            return Self { zero: 0, nanoseconds_per_count: 0, frequency: 1_000_000_000, source: Source::Instant };
         }
         let (frequency, source) = match counter::stated_frequency() {
             Some(frequency) => (frequency, Source::Stated),

@@ -55,9 +55,7 @@ impl Parker {
     /// A parker without a token.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            state: AtomicU32::new(EMPTY),
-        }
+        Self { state: AtomicU32::new(EMPTY) }
     }
 
     /// Sleeps until there is a token, and takes it. Returns at once if it is there already.
@@ -115,9 +113,7 @@ impl Parker {
 
     fn take_token(&self) -> bool {
         // Acquire: pairs with the Release swap in `unpark`. A failure reads nothing that anybody uses.
-        self.state
-            .compare_exchange(NOTIFIED, EMPTY, Acquire, std::sync::atomic::Ordering::Relaxed)
-            .is_ok()
+        self.state.compare_exchange(NOTIFIED, EMPTY, Acquire, std::sync::atomic::Ordering::Relaxed).is_ok()
     }
 }
 

@@ -73,10 +73,7 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     if usable_cpus().binary_search(&cpu).is_err() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!(
-                "processor {cpu} is not among those this program may use: {:?}",
-                usable_cpus()
-            ),
+            format!("processor {cpu} is not among those this program may use: {:?}", usable_cpus()),
         ));
     }
     if cpu < MAX_CORE_AFFINITY && core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
@@ -127,9 +124,7 @@ mod mask {
             words.resize(words.len() * 2, 0);
         }
         let cpus = words.iter().enumerate().flat_map(|(index, word)| {
-            (0..BITS)
-                .filter(move |bit| word >> bit & 1 == 1)
-                .map(move |bit| index * BITS + bit)
+            (0..BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| index * BITS + bit)
         });
         Ok(cpus.collect())
     }
@@ -143,11 +138,7 @@ mod mask {
         let bytes = size_of_val(words.as_slice());
         // SAFETY: the kernel reads `bytes` bytes from the words.
         let result = unsafe { libc::sched_setaffinity(0, bytes, words.as_ptr().cast()) };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 

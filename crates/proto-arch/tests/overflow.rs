@@ -40,10 +40,7 @@ fn null() {
 
 fn on_fiber(guards: Guards, body: unsafe fn(*mut ())) {
     static NAME: &str = "worker/parse";
-    let options = StackOptions {
-        guards,
-        ..StackOptions::with_size(64 * 1024)
-    };
+    let options = StackOptions { guards, ..StackOptions::with_size(64 * 1024) };
     let stack = StackArena::new(options).and_then(|arena| arena.take()).expect("stack");
     let owner: *const &str = &NAME;
     stack.set_owner(owner.cast());
@@ -77,9 +74,7 @@ fn misbehave_when_asked_to() {
         "null on a fiber" => on_fiber(Guards::Best, |_| null()),
         "null on a thread" => null(),
         "wild pointer into a guard" => {
-            let stack = StackArena::new(StackOptions::default())
-                .and_then(|arena| arena.take())
-                .expect("stack");
+            let stack = StackArena::new(StackOptions::default()).and_then(|arena| arena.take()).expect("stack");
             let wild = ptr::with_exposed_provenance_mut::<u8>(black_box(stack.limit() - 1));
             // SAFETY: there is none: the case is about what this looks like.
             unsafe { wild.write_volatile(1) };
@@ -129,10 +124,7 @@ fn is_reported(case: &str) {
     let expected =
         "proto-runtime: virtual processor 'worker/parse' overflowed its 64 KiB stack (guard page touched at 0x";
     assert!(text.contains(expected), "{case}: {text}");
-    assert!(
-        text.contains("give it a larger one with `stack_size`\n"),
-        "{case}: {text}"
-    );
+    assert!(text.contains("give it a larger one with `stack_size`\n"), "{case}: {text}");
 }
 
 fn looks_as_without_us(case: &str) {
@@ -141,9 +133,7 @@ fn looks_as_without_us(case: &str) {
     // Thread numbers differ from run to run.
     let lines = |output: &Output| {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        text.split(|c: char| c.is_ascii_digit())
-            .map(str::to_owned)
-            .collect::<String>()
+        text.split(|c: char| c.is_ascii_digit()).map(str::to_owned).collect::<String>()
     };
     assert_eq!(lines(&with), lines(&without), "{case}");
     assert!(!lines(&with).contains("proto-runtime"), "{case}: {with:?}");
@@ -184,8 +174,5 @@ fn an_overflowing_thread_still_gets_the_message_of_rust() {
     looks_as_without_us("recursion on a thread");
     let output = child("recursion on a thread", false);
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        text.contains("thread 'deep'") && text.contains("has overflowed its stack"),
-        "{text}"
-    );
+    assert!(text.contains("thread 'deep'") && text.contains("has overflowed its stack"), "{text}");
 }

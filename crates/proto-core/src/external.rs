@@ -88,18 +88,8 @@ impl<T> fmt::Debug for ExternalWaker<T> {
 /// ```
 #[track_caller]
 pub fn external<T: Send>() -> (ExternalEvent<T>, ExternalWaker<T>) {
-    let event = Arc::new(EnvCell::new(EventEnv {
-        value: None,
-        wakers: 1,
-        waiting: Waiters::new(),
-    }));
-    (
-        ExternalEvent(Arc::clone(&event)),
-        ExternalWaker {
-            event,
-            _open: Somebody::new(),
-        },
-    )
+    let event = Arc::new(EnvCell::new(EventEnv { value: None, wakers: 1, waiting: Waiters::new() }));
+    (ExternalEvent(Arc::clone(&event)), ExternalWaker { event, _open: Somebody::new() })
 }
 
 impl<T: Send> ExternalEvent<T> {

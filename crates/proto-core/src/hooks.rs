@@ -124,9 +124,7 @@ pub(crate) struct Installed {
 
 impl fmt::Debug for Installed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Installed")
-            .field("any", &self.any)
-            .finish_non_exhaustive()
+        f.debug_struct("Installed").field("any", &self.any).finish_non_exhaustive()
     }
 }
 
@@ -152,11 +150,7 @@ impl Installed {
     }
 
     pub(crate) fn report_hog(&self, vp: &VpName, core: CoreId) -> bool {
-        self.hooks
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .any(|hooks| hooks.hog(vp, core))
+        self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hooks| hooks.hog(vp, core))
     }
 }
 
@@ -206,28 +200,15 @@ pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Inf
 
 #[cold]
 pub(crate) fn resumed(ctx: &Ctx, block: &'static Block) {
-    tell(
-        block,
-        &Event::Resumed {
-            vp: VpName::of(block),
-            by: ctx.current().map(VpName::of),
-        },
-    );
+    tell(block, &Event::Resumed { vp: VpName::of(block), by: ctx.current().map(VpName::of) });
 }
 
 #[cold]
 pub(crate) fn ready(core: &'static Core, block: &'static Block, why: Why) {
-    core.shared().hooks.tell(&Event::Ready {
-        vp: VpName::of(block),
-        why,
-        core: core.place,
-    });
+    core.shared().hooks.tell(&Event::Ready { vp: VpName::of(block), why, core: core.place });
 }
 
 #[cold]
 pub(crate) fn assigned(core: &'static Core, block: &'static Block) {
-    core.shared().hooks.tell(&Event::Assigned {
-        vp: VpName::of(block),
-        core: core.place,
-    });
+    core.shared().hooks.tell(&Event::Assigned { vp: VpName::of(block), core: core.place });
 }

@@ -86,10 +86,7 @@ pub(crate) struct PacketCell<T>(EnvCell<PacketEnv<T>>);
 impl<T> PacketCell<T> {
     #[track_caller]
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(PacketCell(EnvCell::new(PacketEnv {
-            state: State::Running,
-            waiting: Waiters::new(),
-        })))
+        Arc::new(PacketCell(EnvCell::new(PacketEnv { state: State::Running, waiting: Waiters::new() })))
     }
 }
 
@@ -170,11 +167,7 @@ pub(crate) fn body<T: Send, F: FnOnce() -> T + Send>(
     packet: Arc<Packet<T>>,
     scope: *const ScopeHead,
 ) -> impl FnOnce() {
-    let body = Body {
-        f: std::mem::ManuallyDrop::new(f),
-        packet: Some(packet),
-        scope: ScopePtr(scope),
-    };
+    let body = Body { f: std::mem::ManuallyDrop::new(f), packet: Some(packet), scope: ScopePtr(scope) };
     move || {
         let body = body;
         body.run();
@@ -196,11 +189,7 @@ impl<T, F: FnOnce() -> T> Body<T, F> {
         let f = unsafe { std::mem::ManuallyDrop::take(&mut self.f) };
         let packet = self.packet.take().expect("a body runs once");
         let outcome = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-            if payload.is::<Cancelled>() {
-                JoinError::Cancelled
-            } else {
-                JoinError::Panic(payload)
-            }
+            if payload.is::<Cancelled>() { JoinError::Cancelled } else { JoinError::Panic(payload) }
         });
         report(packet, outcome, self.scope.0);
     }
@@ -212,14 +201,8 @@ impl<T, F> Drop for Body<T, F> {
         if let Some(packet) = self.packet.take() {
             // SAFETY: `run` takes the packet first, so the closure is still there.
             unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
-            let cancelled = ctx::installed()
-                .and_then(ctx::Ctx::current)
-                .is_some_and(|block| !block.is_thread());
-            let error = if cancelled {
-                JoinError::Cancelled
-            } else {
-                JoinError::NeverRan
-            };
+            let cancelled = ctx::installed().and_then(ctx::Ctx::current).is_some_and(|block| !block.is_thread());
+            let error = if cancelled { JoinError::Cancelled } else { JoinError::NeverRan };
             report(packet, Err(error), self.scope.0);
         }
     }
@@ -249,10 +232,7 @@ fn report<T>(packet: Arc<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHea
 /// Nobody joins: a panic goes to the process.
 fn unjoined<T>(outcome: Option<Outcome<T>>) {
     if let Some(Err(JoinError::Panic(payload))) = outcome {
-        match ctx::installed()
-            .and_then(ctx::Ctx::current)
-            .and_then(crate::vp::block::Block::process)
-        {
+        match ctx::installed().and_then(ctx::Ctx::current).and_then(crate::vp::block::Block::process) {
             Some(process) => process.note_panic(payload),
             None => crate::process::note_ambient_panic(payload),
         }
@@ -273,16 +253,11 @@ impl<T> fmt::Debug for JoinHandle<T> {
 
 impl<T> JoinHandle<T> {
     pub(crate) fn new(packet: Arc<Packet<T>>, vp: VpRef) -> Self {
-        JoinHandle {
-            packet: Some(packet),
-            vp,
-        }
+        JoinHandle { packet: Some(packet), vp }
     }
 
     fn packet(&self) -> &Packet<T> {
-        self.packet
-            .as_deref()
-            .expect("the packet is there until the handle is used up")
+        self.packet.as_deref().expect("the packet is there until the handle is used up")
     }
 
     /// The VP.

@@ -32,10 +32,7 @@ pub(crate) fn unwinding(ctx: &Ctx) -> bool {
 
 #[cold]
 fn unwinding_slow(ctx: &Ctx) -> bool {
-    UNWINDING_ELSEWHERE.get() == 0
-        || ctx
-            .current()
-            .is_some_and(|block| block.has(flag::PANICKING | flag::CANCELLING))
+    UNWINDING_ELSEWHERE.get() == 0 || ctx.current().is_some_and(|block| block.has(flag::PANICKING | flag::CANCELLING))
 }
 
 /// Whether the timeline that runs here unwinds because of a panic of its own. To be asked only if the OS thread says that it panics.
@@ -47,11 +44,7 @@ pub(crate) fn own_panic(ctx: &Ctx) -> bool {
 /// Lets the running VP leave its core by `switch`, whether it unwinds or not.
 #[cold]
 pub(crate) fn switch_as_is(ctx: &'static Ctx, switch: impl FnOnce()) {
-    if unwinding(ctx) {
-        switch_while_unwinding(ctx, switch)
-    } else {
-        switch()
-    }
+    if unwinding(ctx) { switch_while_unwinding(ctx, switch) } else { switch() }
 }
 
 /// `block` has just left its core, whose controller this is: what it caught meanwhile is over.
@@ -65,9 +58,7 @@ pub(crate) fn settle(block: &Block) {
 #[cold]
 fn settle_slow(block: &Block) {
     // With an OS thread for each VP this one's own answer says nothing about the VP's.
-    let same_thread = block
-        .home()
-        .is_some_and(|home| home.shared().backend == Backend::Coroutine);
+    let same_thread = block.home().is_some_and(|home| home.shared().backend == Backend::Coroutine);
     if same_thread && !std::thread::panicking() {
         block.clear(flag::PANICKING | flag::CANCELLING);
     }
@@ -124,21 +115,14 @@ fn on_panic(info: &PanicHookInfo<'_>, users: &(dyn Fn(&PanicHookInfo<'_>) + Send
 /// The text of the handler's panic that is to be shown.
 #[cold]
 pub(crate) fn deferred_text() -> Arc<str> {
-    let text = DEFERRED
-        .try_with(|deferred| deferred.borrow().as_deref().map(Arc::from))
-        .ok()
-        .flatten();
+    let text = DEFERRED.try_with(|deferred| deferred.borrow().as_deref().map(Arc::from)).ok().flatten();
     text.unwrap_or_else(|| Arc::from("a handler panicked"))
 }
 
 /// Shows a handler's panic to the user's hook, after the unlock.
 #[cold]
 pub(crate) fn replay_deferred() {
-    let Some(text) = DEFERRED
-        .try_with(|deferred| deferred.borrow_mut().take())
-        .ok()
-        .flatten()
-    else {
+    let Some(text) = DEFERRED.try_with(|deferred| deferred.borrow_mut().take()).ok().flatten() else {
         return;
     };
     // The hook runs for panics only, so this is one; it is caught here and changes nothing else.

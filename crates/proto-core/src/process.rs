@@ -75,10 +75,7 @@ struct Trouble {
 
 impl fmt::Debug for ProcessInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessInner")
-            .field("id", &self.id)
-            .field("ended", &self.ended)
-            .finish_non_exhaustive()
+        f.debug_struct("ProcessInner").field("id", &self.id).field("ended", &self.ended).finish_non_exhaustive()
     }
 }
 
@@ -97,18 +94,11 @@ impl ProcessInner {
             cancelled: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
             instance,
-            env: EnvCell::new(EndEnv {
-                over: false,
-                waiting: Waiters::new(),
-            }),
+            env: EnvCell::new(EndEnv { over: false, waiting: Waiters::new() }),
             trouble: Mutex::new(Trouble::default()),
             languages: Mutex::new(HashMap::new()),
         });
-        shared
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&process));
+        shared.processes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&process));
         process
     }
 
@@ -234,11 +224,7 @@ impl ProcessInner {
     fn add_up(self: Arc<Self>) {
         // ORDERING: Acquire pairs with the Release of `count`. Ends first, see the head.
         let ends: u64 = self.counts.iter().map(|count| count.ends.load(Ordering::Acquire)).sum();
-        let births: u64 = self
-            .counts
-            .iter()
-            .map(|count| count.births.load(Ordering::Acquire))
-            .sum();
+        let births: u64 = self.counts.iter().map(|count| count.births.load(Ordering::Acquire)).sum();
         if ends != births || self.ended.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -255,9 +241,7 @@ impl ProcessInner {
             self.shared.remove_instance(instance);
         }
         let mut processes = self.shared.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = processes
-            .iter()
-            .position(|other| std::ptr::eq(Arc::as_ptr(other), self));
+        let mine = processes.iter().position(|other| std::ptr::eq(Arc::as_ptr(other), self));
         let mine = mine.map(|index| processes.swap_remove(index));
         drop(processes);
         if self.has_daemons() {
@@ -275,9 +259,7 @@ impl ProcessInner {
 
     fn has_daemons(&self) -> bool {
         // ORDERING: Acquire pairs with the Release of `count`: for `wait_for_counters`. Daemons that are just ending may be counted.
-        self.counts.iter().fold(0u64, |sum, count| {
-            sum.wrapping_add(count.daemons.load(Ordering::Acquire))
-        }) != 0
+        self.counts.iter().fold(0u64, |sum, count| sum.wrapping_add(count.daemons.load(Ordering::Acquire))) != 0
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -325,13 +307,10 @@ impl ProcessInner {
     /// The environment of a language in this process, made at its first use.
     pub(crate) fn language<L: Language>(&self) -> Arc<EnvCell<L::Env>> {
         let mut languages = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
-        let cell = languages
-            .entry(TypeId::of::<L>())
-            .or_insert_with(|| Arc::new(EnvCell::new(L::env())));
+        let cell = languages.entry(TypeId::of::<L>()).or_insert_with(|| Arc::new(EnvCell::new(L::env())));
         let cell = Arc::clone(cell);
         drop(languages);
-        cell.downcast()
-            .unwrap_or_else(|_| unreachable!("entries are made by the type that is their key"))
+        cell.downcast().unwrap_or_else(|_| unreachable!("entries are made by the type that is their key"))
     }
 }
 
@@ -339,10 +318,7 @@ impl ProcessInner {
 pub(crate) fn current_shared() -> Option<&'static Shared> {
     match ctx::installed().and_then(Ctx::core) {
         Some(core) => Some(core.shared()),
-        None => AMBIENT
-            .get()
-            .and_then(|made| made.as_ref().ok())
-            .map(|process| process.shared()),
+        None => AMBIENT.get().and_then(|made| made.as_ref().ok()).map(|process| process.shared()),
     }
 }
 
@@ -374,9 +350,7 @@ pub struct Process<T> {
 
 impl<T> fmt::Debug for Process<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process")
-            .field("id", &self.inner.id)
-            .finish_non_exhaustive()
+        f.debug_struct("Process").field("id", &self.inner.id).finish_non_exhaustive()
     }
 }
 

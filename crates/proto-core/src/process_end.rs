@@ -17,11 +17,7 @@ impl RequestHandler<AwaitEnd> for EndEnv {
     type Reply = ();
     const KIND: Kind = Kind::Binding;
     fn handle(&mut self, _: AwaitEnd, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.over {
-            hidden.answer(caller, ())
-        } else {
-            self.waiting.push(caller, hidden)
-        }
+        if self.over { hidden.answer(caller, ()) } else { self.waiting.push(caller, hidden) }
     }
 }
 

@@ -78,11 +78,7 @@ impl RequestHandler<Finish> for ScopeEnv {
     type Reply = Option<Payload>;
     const KIND: Kind = Kind::Binding;
     fn handle(&mut self, _: Finish, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
-        if self.running == 0 {
-            hidden.answer(caller, self.panic.take())
-        } else {
-            self.waiting.push(caller, hidden)
-        }
+        if self.running == 0 { hidden.answer(caller, self.panic.take()) } else { self.waiting.push(caller, hidden) }
     }
 }
 
@@ -206,9 +202,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope")
-            .field("cancelled", &self.head.is_cancelled())
-            .finish_non_exhaustive()
+        f.debug_struct("Scope").field("cancelled", &self.head.is_cancelled()).finish_non_exhaustive()
     }
 }
 
@@ -250,17 +244,9 @@ where
     let scope = Scope {
         head: ScopeHead {
             cancelled: AtomicBool::new(false),
-            parent: if outer.is_null() {
-                block.around()
-            } else {
-                Around::scope(outer)
-            },
+            parent: if outer.is_null() { block.around() } else { Around::scope(outer) },
             outer,
-            env: EnvCell::new(ScopeEnv {
-                running: 0,
-                panic: None,
-                waiting: Waiters::new(),
-            }),
+            env: EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() }),
         },
         kept: Mutex::new(Vec::new()),
         _scope: PhantomData,
@@ -356,10 +342,7 @@ impl<'scope> Scope<'scope, '_> {
         let packet = Packet::new();
         // SAFETY: the scope waits until the VP has ended, and what `f` and `T` borrow outlives the scope.
         match unsafe { builder.spawn_packet(f, std::sync::Arc::clone(&packet), &raw const self.head) } {
-            Ok(vp) => Ok(ScopedJoinHandle {
-                handle: JoinHandle::new(packet, vp),
-                _scope: PhantomData,
-            }),
+            Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), _scope: PhantomData }),
             // The closure was dropped, which has told the scope.
             Err(error) => Err(error),
         }
@@ -374,17 +357,9 @@ impl<'scope> Scope<'scope, '_> {
     /// assert_eq!(seen, 5);
     /// ```
     pub fn keep<V: 'scope>(&'scope self, value: V) -> &'scope V {
-        const {
-            assert!(
-                !std::mem::needs_drop::<V>(),
-                "a scope frees what it keeps, and drops nothing"
-            )
-        };
+        const { assert!(!std::mem::needs_drop::<V>(), "a scope frees what it keeps, and drops nothing") };
         let place = NonNull::from(Box::leak(Box::new(value)));
-        let kept = Kept {
-            place: place.cast(),
-            layout: Layout::new::<V>(),
-        };
+        let kept = Kept { place: place.cast(), layout: Layout::new::<V>() };
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
         // SAFETY: it is freed with the scope, which `'scope` does not outlive, and only shared until then.
         unsafe { place.as_ref() }

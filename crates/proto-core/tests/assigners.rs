@@ -36,10 +36,7 @@ fn order_of(assigner: impl Assigner, priorities: &[u8]) -> Vec<usize> {
             scope(|s| {
                 for (n, priority) in priorities.iter().enumerate() {
                     let notes = &notes;
-                    s.spawn_with(VpBuilder::new().priority(*priority), move || {
-                        notes.lock().unwrap().push(n)
-                    })
-                    .unwrap();
+                    s.spawn_with(VpBuilder::new().priority(*priority), move || notes.lock().unwrap().push(n)).unwrap();
                 }
             });
         })
@@ -62,12 +59,7 @@ fn fifo_lifo_and_priority_keep_their_order() {
 fn two_packages(controllers: usize) -> Runtime {
     let topology = Topology::parse("2 packages x 2 cores").unwrap();
     assert_eq!(topology.len(), 4);
-    build(
-        Runtime::builder()
-            .controllers(controllers)
-            .topology(topology)
-            .assigner(Locality),
-    )
+    build(Runtime::builder().controllers(controllers).topology(topology).assigner(Locality))
 }
 
 #[test]
@@ -133,20 +125,14 @@ fn each_language_with_ready_work_is_served_once_in_64() {
             })
             .unwrap();
         let turns = sized(200, 5);
-        let quiet = runtime
-            .start_with(Fifo, move || (0..turns).for_each(|_| yield_now()))
-            .unwrap();
+        let quiet = runtime.start_with(Fifo, move || (0..turns).for_each(|_| yield_now())).unwrap();
         let id = format!("vp {}:", quiet.id());
         quiet.wait().unwrap();
         over.store(true, Ordering::Relaxed);
         flood.wait().unwrap();
         let log = log.0.lock().unwrap();
-        let places: Vec<usize> = log
-            .iter()
-            .enumerate()
-            .filter(|(_, vp)| vp.starts_with(&id))
-            .map(|(index, _)| index)
-            .collect();
+        let places: Vec<usize> =
+            log.iter().enumerate().filter(|(_, vp)| vp.starts_with(&id)).map(|(index, _)| index).collect();
         assert!(places.len() >= turns, "{} assignments", places.len());
         let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         assert!(longest <= 64, "ready work waited for {longest} assignments of its core");
@@ -183,9 +169,7 @@ impl Assigner for Careless {
 #[test]
 fn work_that_an_assigner_drops_is_run_all_the_same() {
     for controllers in [1, 2] {
-        run_all("careless", || {
-            build(Runtime::builder().controllers(controllers).assigner(Careless))
-        });
+        run_all("careless", || build(Runtime::builder().controllers(controllers).assigner(Careless)));
     }
 }
 
@@ -218,9 +202,7 @@ impl Assigner for Heap {
 #[test]
 fn started_work_that_is_assigned_to_a_wrong_core_goes_home() {
     for controllers in [1, 2, sized(4, 2)] {
-        run_all("one heap", || {
-            build(Runtime::builder().controllers(controllers).assigner(Heap))
-        });
+        run_all("one heap", || build(Runtime::builder().controllers(controllers).assigner(Heap)));
     }
 }
 
@@ -254,11 +236,7 @@ impl Assigner for Fragile {
 fn an_assigner_that_panics_is_replaced_and_loses_nothing() {
     for controllers in [1, sized(3, 2)] {
         run_all("fragile", || {
-            build(
-                Runtime::builder()
-                    .controllers(controllers)
-                    .assigner(Fragile(AtomicUsize::new(0))),
-            )
+            build(Runtime::builder().controllers(controllers).assigner(Fragile(AtomicUsize::new(0))))
         });
     }
 }
@@ -306,8 +284,7 @@ fn hoarded_work_runs_when_it_is_given_out() {
                 scope(|s| {
                     for n in 0..count {
                         assert_eq!(counted.load(Ordering::Relaxed), 0, "piece {n} is not the last");
-                        s.spawn_with(VpBuilder::new().priority(1), || counted.fetch_add(1, Ordering::Relaxed))
-                            .unwrap();
+                        s.spawn_with(VpBuilder::new().priority(1), || counted.fetch_add(1, Ordering::Relaxed)).unwrap();
                         yield_now();
                     }
                 });
@@ -376,18 +353,15 @@ impl Assigner for Next {
 
 #[test]
 fn an_assigner_places_new_work() {
-    run_all("placed", || {
-        build(Runtime::builder().controllers(sized(3, 2)).assigner(Next))
-    });
+    run_all("placed", || build(Runtime::builder().controllers(sized(3, 2)).assigner(Next)));
     watched("placed elsewhere", || {
         let runtime = build(Runtime::builder().controllers(2).assigner(Next));
         let places = runtime
             .run(|| {
                 let own = proto_core::VpRef::current().home().unwrap();
                 let others: BTreeSet<_> = scope(|s| {
-                    let vps: Vec<_> = (0..sized(20, 2))
-                        .map(|_| s.spawn(|| proto_core::VpRef::current().home().unwrap()))
-                        .collect();
+                    let vps: Vec<_> =
+                        (0..sized(20, 2)).map(|_| s.spawn(|| proto_core::VpRef::current().home().unwrap())).collect();
                     vps.into_iter().map(|vp| vp.join().unwrap().index()).collect()
                 });
                 (own.index(), others)

@@ -78,10 +78,7 @@ fn a_cancel_comes_after_the_call() {
                 vp.cancel().unwrap();
                 assert!(!vp.is_finished());
                 send.send(()).unwrap();
-                assert!(matches!(
-                    vp.join().map(|(): ()| ()),
-                    Err(proto_core::JoinError::Cancelled)
-                ));
+                assert!(matches!(vp.join().map(|(): ()| ()), Err(proto_core::JoinError::Cancelled)));
             })
             .unwrap();
     });

@@ -28,9 +28,7 @@ fn verdicts(name: &str, kernel: impl Fn(bool) + Sync) -> Vec<Report> {
         [1, 2]
             .map(|controllers| {
                 let runtime = runtime(controllers);
-                runtime
-                    .run(|| kernel(false))
-                    .unwrap_or_else(|error| panic!("the corrected {name}: {error}"));
+                runtime.run(|| kernel(false)).unwrap_or_else(|error| panic!("the corrected {name}: {error}"));
                 match runtime.run(|| kernel(true)) {
                     Err(ProcessError::Deadlock(report)) => *report,
                     other => panic!("{name}: expected a deadlock, got {other:?}"),
@@ -163,10 +161,7 @@ fn three_locks_in_a_ring_with_a_bystander() {
         for (who, holder) in [("zero", "one"), ("one", "two"), ("two", "zero"), ("bystander", "zero")] {
             assert_eq!(wait_of(report, who), ("Acquire", Some(holder)), "{report}");
         }
-        assert!(
-            report.waits[..3].iter().all(|wait| wait.vp.user() != Some("bystander")),
-            "{report}"
-        );
+        assert!(report.waits[..3].iter().all(|wait| wait.vp.user() != Some("bystander")), "{report}");
     }
 }
 
@@ -192,10 +187,6 @@ fn a_join_of_oneself_through_another() {
     });
     for report in &reports {
         assert_eq!(report.finding, Finding::AllWait);
-        assert_eq!(
-            (wait_of(report, "dispatcher").0, wait_of(report, "closer").0),
-            ("Pass", "Pass"),
-            "{report}"
-        );
+        assert_eq!((wait_of(report, "dispatcher").0, wait_of(report, "closer").0), ("Pass", "Pass"), "{report}");
     }
 }

@@ -63,11 +63,7 @@ fn in_a_queue_while_it_holds_another_lock_which_its_guard_releases() {
                 drop(mine);
                 drop(wanted.lock());
                 assert_eq!(drops.all.load(Ordering::Relaxed), 1);
-                assert_eq!(
-                    drops.panicking.load(Ordering::Relaxed),
-                    0,
-                    "a cancel was taken for a panic"
-                );
+                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0, "a cancel was taken for a panic");
             })
             .unwrap();
     });
@@ -95,11 +91,7 @@ fn with_its_token_at_large_whose_value_comes_back() {
                         ended.unwind_if_cancelled();
                     },
                 );
-                assert_eq!(
-                    token.take().unwrap().resume(7),
-                    Err(7),
-                    "the wait was over, so the value comes back"
-                );
+                assert_eq!(token.take().unwrap().resume(7), Err(7), "the wait was over, so the value comes back");
             })
             .unwrap();
     });
@@ -110,10 +102,7 @@ fn in_a_select_in_a_sleep_and_at_a_join() {
     everywhere("select, sleep, join", |runtime| {
         runtime
             .run(|| {
-                let (a, b) = (
-                    Arc::new(EnvCell::new(Desk::default())),
-                    Arc::new(EnvCell::new(Desk::default())),
-                );
+                let (a, b) = (Arc::new(EnvCell::new(Desk::default())), Arc::new(EnvCell::new(Desk::default())));
                 let (a2, b2) = (a.clone(), b.clone());
                 let kept = std::cell::RefCell::new(Vec::new());
                 cancelled_when(
@@ -122,10 +111,7 @@ fn in_a_select_in_a_sleep_and_at_a_join() {
                         !kept.borrow().is_empty()
                     },
                     move || {
-                        let ended = Select::new()
-                            .on(&*a2, || Wait, |n| n)
-                            .on(&*b2, || Wait, |n| n)
-                            .wait(None);
+                        let ended = Select::new().on(&*a2, || Wait, |n| n).on(&*b2, || Wait, |n| n).wait(None);
                         ended.unwrap_err().unwind_if_cancelled();
                     },
                 );
@@ -327,10 +313,7 @@ fn in_blocking_it_comes_after_the_call() {
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
             })
             .unwrap();
-        assert!(
-            came_back.load(Ordering::Relaxed),
-            "what the closure borrows was given up under it"
-        );
+        assert!(came_back.load(Ordering::Relaxed), "what the closure borrows was given up under it");
     });
 }
 
@@ -350,11 +333,7 @@ fn before_it_has_started_its_closure_is_dropped_unrun() {
                     .unwrap();
                 vp.cancel().unwrap();
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
-                assert_eq!(
-                    drops.all.load(Ordering::Relaxed),
-                    1,
-                    "what the closure held is dropped once"
-                );
+                assert_eq!(drops.all.load(Ordering::Relaxed), 1, "what the closure held is dropped once");
                 assert_eq!(drops.panicking.load(Ordering::Relaxed), 0);
             })
             .unwrap();

@@ -76,10 +76,7 @@ fn while_it_unwinds_by_a_panic_it_is_not_delivered() {
                     yield_now();
                 }
                 assert_eq!(gate.waiting(), 1, "a cancel ended a wait of a VP that unwinds");
-                assert!(
-                    !panicking() && !unwinding(),
-                    "another VP's panic was taken for this one's"
-                );
+                assert!(!panicking() && !unwinding(), "another VP's panic was taken for this one's");
                 gate.open();
                 match vp.join() {
                     Err(JoinError::Panic(payload)) => assert_eq!(payload.downcast_ref(), Some(&"the panic")),

@@ -45,15 +45,9 @@ fn doomed_vps_unwind_and_their_locks_are_released() {
                 scope(|s| {
                     for _ in 0..10 {
                         s.spawn(|| {
-                            let _witness = Witness {
-                                drops: &drops,
-                                poisoned: &poisoned,
-                            };
+                            let _witness = Witness { drops: &drops, poisoned: &poisoned };
                             let _held = outer.lock();
-                            let _inner = Witness {
-                                drops: &drops,
-                                poisoned: &poisoned,
-                            };
+                            let _inner = Witness { drops: &drops, poisoned: &poisoned };
                             gate.pass();
                         });
                     }
@@ -135,11 +129,7 @@ fn only_binding_waits_left_returns_from_wait_and_nobody_can_resume_them() {
             });
             assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
             // `went_on` may go from here on, so the one in the pit must never come out.
-            assert_eq!(
-                pit.request(Pull(1)),
-                Ok(false),
-                "a frame whose borrows are over was resumed"
-            );
+            assert_eq!(pit.request(Pull(1)), Ok(false), "a frame whose borrows are over was resumed");
             assert_eq!(went_on.into_inner(), 0);
             drop(pit);
             runtime.run(|| ()).expect("the runtime is unaffected");
@@ -158,27 +148,17 @@ fn binding_and_abandonable_waits_mixed_unwind_as_far_as_they_can() {
         let result = runtime.run(|| {
             scope(|s| {
                 s.spawn(|| {
-                    let _witness = Witness {
-                        drops: &drops,
-                        poisoned: &poisoned,
-                    };
+                    let _witness = Witness { drops: &drops, poisoned: &poisoned };
                     Gate::new().pass();
                 });
                 s.spawn(|| {
-                    let _witness = Witness {
-                        drops: &drops,
-                        poisoned: &poisoned,
-                    };
+                    let _witness = Witness { drops: &drops, poisoned: &poisoned };
                     let _ = pit.request(Fall);
                 });
             });
         });
         assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
-        assert_eq!(
-            drops.into_inner(),
-            1,
-            "the abandonable one unwound, the binding one stayed"
-        );
+        assert_eq!(drops.into_inner(), 1, "the abandonable one unwound, the binding one stayed");
         assert_eq!(pit.request(Pull(1)), Ok(false));
     });
 }
@@ -205,9 +185,7 @@ fn a_doomed_process_leaves_others_alone() {
         });
         assert!(matches!(doomed.unwrap().wait(), Err(ProcessError::Deadlock(_))));
         let opener = Arc::clone(&gate);
-        runtime
-            .run(move || opener.pass())
-            .expect("a healthy process is not concerned");
+        runtime.run(move || opener.pass()).expect("a healthy process is not concerned");
         assert_eq!(healthy.unwrap().wait().unwrap(), 7);
     });
 }

@@ -24,11 +24,7 @@ struct Fragile {
 
 impl Fragile {
     fn new() -> Fragile {
-        Fragile {
-            waiting: Waiters::new(),
-            tokens: Vec::new(),
-            user: None,
-        }
+        Fragile { waiting: Waiters::new(), tokens: Vec::new(), user: None }
     }
 }
 
@@ -229,12 +225,8 @@ fn a_forwarded_wait_ends_with_the_environment_that_breaks_under_it() {
         for controllers in [1, 2] {
             let runtime = runtime(controllers);
             for first in [First::Nothing, First::Answer, First::Queue, First::Suspend] {
-                let (station, fragile) = (
-                    EnvCell::new(Station {
-                        waiting: Waiters::new(),
-                    }),
-                    EnvCell::new(Fragile::new()),
-                );
+                let (station, fragile) =
+                    (EnvCell::new(Station { waiting: Waiters::new() }), EnvCell::new(Fragile::new()));
                 runtime
                     .run(|| {
                         scope(|s| {
@@ -282,9 +274,7 @@ fn the_value_is_dropped_after_the_unlock() {
 fn a_handler_that_forgets_its_caller_is_caught_in_debug_builds() {
     watched("forgotten caller", || {
         let cell = EnvCell::new(Fragile::new());
-        let outcome = runtime(1)
-            .run(|| catch_unwind(AssertUnwindSafe(|| cell.request(Forget))))
-            .unwrap();
+        let outcome = runtime(1).run(|| catch_unwind(AssertUnwindSafe(|| cell.request(Forget)))).unwrap();
         if cfg!(debug_assertions) {
             let payload = outcome.unwrap_err();
             let text = payload.downcast_ref::<String>().unwrap();
@@ -332,13 +322,8 @@ fn a_request_inside_a_handler_panics_and_names_both() {
                 .run(|| {
                     let text = message(outer.request(Ask).unwrap_err());
                     let asked = if by_select { "select" } else { "Wait" };
-                    assert!(
-                        text.contains(asked) && text.contains("Ask") && text.contains("Nested"),
-                        "{text}"
-                    );
-                    inner
-                        .request(Keep(Box::new(())))
-                        .expect("the inner environment was not touched");
+                    assert!(text.contains(asked) && text.contains("Ask") && text.contains("Nested"), "{text}");
+                    inner.request(Keep(Box::new(()))).expect("the inner environment was not touched");
                     // The requester can wait as before.
                     scope(|s| s.spawn(yield_now).join().unwrap());
                 })
@@ -361,11 +346,7 @@ impl<T: Send> RequestHandler<Throw<T>> for Bin {
     type Reply = ();
     fn handle(&mut self, Throw { value, wait }: Throw<T>, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
         hidden.drop_later(value);
-        if wait {
-            self.waiting.push(caller, hidden)
-        } else {
-            hidden.answer(caller, ())
-        }
+        if wait { self.waiting.push(caller, hidden) } else { hidden.answer(caller, ()) }
     }
 }
 
@@ -393,9 +374,7 @@ fn a_panic_in_drop_later_goes_to_the_process_and_the_request_to_its_end() {
     watched("panic in drop_later", || {
         for wait in [false, true] {
             let runtime = runtime(2);
-            let cell = EnvCell::new(Bin {
-                waiting: Waiters::new(),
-            });
+            let cell = EnvCell::new(Bin { waiting: Waiters::new() });
             let dropped = Arc::new(AtomicBool::new(false));
             let result = runtime.run(|| {
                 scope(|s| {
@@ -404,11 +383,7 @@ fn a_panic_in_drop_later_goes_to_the_process_and_the_request_to_its_end() {
                     while wait && cell.request(Empty).unwrap() == 0 {
                         yield_now();
                     }
-                    assert_eq!(
-                        thrower.join().unwrap(),
-                        Ok(()),
-                        "the reply is not lost with the destructor's panic"
-                    );
+                    assert_eq!(thrower.join().unwrap(), Ok(()), "the reply is not lost with the destructor's panic");
                 });
             });
             assert!(dropped.load(Ordering::Relaxed));
@@ -441,9 +416,7 @@ fn other_environments_of_the_vp_are_unaffected() {
 #[test]
 fn a_panicking_make_of_a_select_leaves_all_queues() {
     watched("panicking make", || {
-        let bin = EnvCell::new(Bin {
-            waiting: Waiters::new(),
-        });
+        let bin = EnvCell::new(Bin { waiting: Waiters::new() });
         runtime(1)
             .run(|| {
                 let caught = catch_unwind(AssertUnwindSafe(|| {
@@ -453,11 +426,7 @@ fn a_panicking_make_of_a_select_leaves_all_queues() {
                         .wait(None)
                 }));
                 assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"made on purpose"));
-                assert_eq!(
-                    bin.request(Empty),
-                    Ok(0),
-                    "a node of a select that is gone was left in a queue"
-                );
+                assert_eq!(bin.request(Empty), Ok(0), "a node of a select that is gone was left in a queue");
                 scope(|s| s.spawn(yield_now).join().unwrap());
             })
             .unwrap();

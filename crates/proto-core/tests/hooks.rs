@@ -45,17 +45,11 @@ fn check(program: &str, events: &[Event]) {
             }
             Event::Ended { vp } => assert!(alive.remove(&vp.to_string()), "{program}: {vp} ends unborn"),
             Event::Assigned { vp, .. } | Event::Ready { vp, .. } => {
-                assert!(
-                    alive.contains(&vp.to_string()),
-                    "{program}: {vp} runs and does not live"
-                );
+                assert!(alive.contains(&vp.to_string()), "{program}: {vp} runs and does not live");
             }
             Event::Request { vp, number, .. } => {
                 let last = requests.insert(vp.to_string(), *number);
-                assert!(
-                    last.unwrap_or(0) < *number,
-                    "{program}: {vp}'s request {number} comes after {last:?}"
-                );
+                assert!(last.unwrap_or(0) < *number, "{program}: {vp}'s request {number} comes after {last:?}");
             }
             Event::Resumed { vp, .. } => {
                 let waited =

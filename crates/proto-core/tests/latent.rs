@@ -38,10 +38,7 @@ fn mixed(depth: usize, seed: u64, panics: &AtomicUsize, lock: &Lock) -> u64 {
         return 1;
     }
     let (left, right) = (dice.below(u64::MAX), dice.below(u64::MAX));
-    let (a, b) = join(
-        || mixed(depth - 1, left, panics, lock),
-        || mixed(depth - 1, right, panics, lock),
-    );
+    let (a, b) = join(|| mixed(depth - 1, left, panics, lock), || mixed(depth - 1, right, panics, lock));
     a + b
 }
 
@@ -97,11 +94,7 @@ fn recursion_deeper_than_a_stack_goes_on_on_the_next() {
     watched("deep recursion", || {
         for controllers in [1, 2] {
             for stack in [32 << 10, 64 << 10, 256 << 10] {
-                let runtime = Runtime::builder()
-                    .controllers(controllers)
-                    .stack_size(stack)
-                    .build()
-                    .unwrap();
+                let runtime = Runtime::builder().controllers(controllers).stack_size(stack).build().unwrap();
                 let levels = sized(5_000, 20);
                 assert_eq!(runtime.run(move || deep(levels)).unwrap(), levels);
             }
@@ -120,10 +113,7 @@ fn note(depth: usize, yields: bool, notes: &Mutex<BTreeMap<String, u32>>) {
         if yields {
             yield_now();
         }
-        let before = notes
-            .lock()
-            .unwrap()
-            .insert(current_name().to_string(), LEVEL.with(Cell::get));
+        let before = notes.lock().unwrap().insert(current_name().to_string(), LEVEL.with(Cell::get));
         assert_eq!(before, None, "two tasks have one name");
         return;
     }
@@ -140,11 +130,7 @@ fn names_and_locals_are_the_same_stolen_or_inlined() {
             let depth = sized(6, 2);
             runtime.run(|| note(depth, round % 2 == 1, &notes)).unwrap();
             let notes = notes.into_inner().unwrap();
-            assert_eq!(
-                *expected.get_or_insert(notes.clone()),
-                notes,
-                "round {round}: the schedule shows"
-            );
+            assert_eq!(*expected.get_or_insert(notes.clone()), notes, "round {round}: the schedule shows");
         }
     });
 }
@@ -178,9 +164,7 @@ fn a_sleeping_owner_hides_no_work() {
         for controllers in [1, 2] {
             let gate = Gate::new();
             // The first closure waits for what only the second does: on one controller too.
-            runtime(controllers)
-                .run(|| join(|| gate.pass(), || gate.open()))
-                .unwrap();
+            runtime(controllers).run(|| join(|| gate.pass(), || gate.open())).unwrap();
         }
     });
 }
@@ -205,10 +189,7 @@ fn a_fork_of_a_cancelled_process_is_run_or_told() {
                 std::thread::yield_now();
             }
             process.cancel().unwrap();
-            assert!(
-                matches!(process.wait().map(|_: ()| ()), Err(ProcessError::Cancelled)),
-                "round {round}"
-            );
+            assert!(matches!(process.wait().map(|_: ()| ()), Err(ProcessError::Cancelled)), "round {round}");
         }
     });
 }

@@ -46,11 +46,7 @@ fn shutdown_at_any_moment_ends_everything() {
     watched("shutdown at any moment", || {
         let mut dice = Dice::new(1);
         for round in 0..sized(150, 3) {
-            let runtime = build(
-                Runtime::builder()
-                    .controllers(1 + round % 4)
-                    .thread_per_vp(round % 5 == 4),
-            );
+            let runtime = build(Runtime::builder().controllers(1 + round % 4).thread_per_vp(round % 5 == 4));
             let lock = Arc::new(Lock::new());
             let processes: Vec<_> = (0..2)
                 .map(|_| {
@@ -66,10 +62,7 @@ fn shutdown_at_any_moment_ends_everything() {
                 panic!("round {round}: everything can be cancelled, yet: {error}");
             }
             for process in processes {
-                assert!(
-                    process.wait().is_err(),
-                    "a process that never ends by itself was cancelled"
-                );
+                assert!(process.wait().is_err(), "a process that never ends by itself was cancelled");
             }
             // Whoever held the lock gave it back while it unwound.
             drop(lock.lock());
@@ -220,14 +213,7 @@ fn references_outlive_their_runtime() {
         assert_eq!(stale.home(), None, "a VP that has ended lives nowhere");
         stale.cancel().unwrap();
         let stale_inside = stale;
-        let value = runtime.run(move || {
-            VpBuilder::new()
-                .near(&stale_inside)
-                .spawn(|| 3)
-                .unwrap()
-                .join()
-                .unwrap()
-        });
+        let value = runtime.run(move || VpBuilder::new().near(&stale_inside).spawn(|| 3).unwrap().join().unwrap());
         assert_eq!(value.unwrap(), 3, "near something that is gone is anywhere");
     });
 }
@@ -254,9 +240,7 @@ fn a_shutdown_that_is_late_names_who_is_stuck() {
         while !runs.load(Ordering::Relaxed) {
             std::thread::yield_now();
         }
-        let error = runtime
-            .shutdown(Instant::now() + Duration::from_millis(20))
-            .unwrap_err();
+        let error = runtime.shutdown(Instant::now() + Duration::from_millis(20)).unwrap_err();
         assert!(error.to_string().contains("spinner"), "the VP is named: {error}");
         go.store(true, Ordering::Relaxed);
         drop(process.wait());
@@ -278,9 +262,7 @@ fn a_shutdown_that_is_late_names_who_is_stuck() {
             })
             .unwrap();
         began.recv().unwrap();
-        let error = runtime
-            .shutdown(Instant::now() + Duration::from_millis(20))
-            .unwrap_err();
+        let error = runtime.shutdown(Instant::now() + Duration::from_millis(20)).unwrap_err();
         assert!(error.to_string().contains("reader"), "the VP is named: {error}");
         drop(send);
         drop(process);
@@ -301,8 +283,7 @@ fn new_work_is_refused_once_a_shutdown_began() {
                 impl Drop for Late {
                     fn drop(&mut self) {
                         let late = VpBuilder::new().spawn(|| ());
-                        self.0
-                            .store(matches!(late, Err(SpawnError::Stopping)), Ordering::Relaxed);
+                        self.0.store(matches!(late, Err(SpawnError::Stopping)), Ordering::Relaxed);
                     }
                 }
                 let _late = Late(told);
@@ -314,9 +295,6 @@ fn new_work_is_refused_once_a_shutdown_began() {
         }
         runtime.shutdown(Instant::now() + Duration::from_secs(30)).unwrap();
         assert!(process.wait().is_err());
-        assert!(
-            refused.load(Ordering::Relaxed),
-            "a spawn in a runtime that ends says so"
-        );
+        assert!(refused.load(Ordering::Relaxed), "a spawn in a runtime that ends says so");
     });
 }

@@ -70,9 +70,7 @@ fn values_are_dropped_on_the_stack_of_their_timeline() {
                         })
                     })
                     .collect();
-                vps.into_iter()
-                    .map(|vp| vp.unwrap().join().unwrap())
-                    .collect::<Vec<_>>()
+                vps.into_iter().map(|vp| vp.unwrap().join().unwrap()).collect::<Vec<_>>()
             })
             .unwrap();
         // A VP's value is given to its joiner before its destructors have run, but its process waits for them.
@@ -106,10 +104,7 @@ impl Drop for Again {
 fn a_destructor_may_make_new_values() {
     watched("made again", || {
         runtime(1).run(|| FIRST.with(|_| ())).unwrap();
-        assert!(
-            MADE_AGAIN.load(Ordering::Relaxed) > 10,
-            "every value that was made was dropped"
-        );
+        assert!(MADE_AGAIN.load(Ordering::Relaxed) > 10, "every value that was made was dropped");
     });
 }
 

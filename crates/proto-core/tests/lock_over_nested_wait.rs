@@ -78,10 +78,7 @@ fn tree(depth: usize, one: &Lock, levels: &[Lock], leaves: &AtomicUsize) {
     }
     // Locks are taken from the root down, so the program itself has no deadlock.
     let _held = levels[depth].lock();
-    join(
-        || tree(depth - 1, one, levels, leaves),
-        || tree(depth - 1, one, levels, leaves),
-    );
+    join(|| tree(depth - 1, one, levels, leaves), || tree(depth - 1, one, levels, leaves));
 }
 
 #[test]
@@ -92,9 +89,7 @@ fn a_tree_of_joins_whose_leaves_share_a_lock_finishes() {
             let one = Lock::new();
             let levels: Vec<Lock> = (0..=depth).map(|_| Lock::new()).collect();
             let leaves = AtomicUsize::new(0);
-            runtime(controllers)
-                .run(|| tree(depth, &one, &levels, &leaves))
-                .unwrap();
+            runtime(controllers).run(|| tree(depth, &one, &levels, &leaves)).unwrap();
             assert_eq!(leaves.into_inner(), 1 << depth);
         }
     });

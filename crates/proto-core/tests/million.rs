@@ -19,9 +19,7 @@ fn a_million_vps_are_born_and_joined() {
         within(LIMIT, "a million born and joined", || {
             let sum = runtime(controllers)
                 .run(|| {
-                    let vps: Vec<_> = (0..1_000_000usize)
-                        .map(|n| VpBuilder::new().spawn(move || n).unwrap())
-                        .collect();
+                    let vps: Vec<_> = (0..1_000_000usize).map(|n| VpBuilder::new().spawn(move || n).unwrap()).collect();
                     vps.into_iter().map(|vp| vp.join().unwrap()).sum::<usize>()
                 })
                 .unwrap();
@@ -35,12 +33,7 @@ fn a_million_vps_are_born_and_joined() {
 fn two_hundred_thousand_are_suspended_at_once() {
     within(LIMIT, "suspended at once", || {
         let count = 200_000;
-        let runtime = Runtime::builder()
-            .controllers(2)
-            .pin(false)
-            .stack_size(32 << 10)
-            .build()
-            .unwrap();
+        let runtime = Runtime::builder().controllers(2).pin(false).stack_size(32 << 10).build().unwrap();
         let gate = Gate::new();
         let (arrived, passed) = (AtomicUsize::new(0), AtomicUsize::new(0));
         runtime
@@ -67,8 +60,6 @@ fn two_hundred_thousand_are_suspended_at_once() {
             .unwrap();
         assert_eq!(passed.into_inner(), count);
         // Their stacks are used again.
-        runtime
-            .run(|| scope(|s| (0..1000).for_each(|_| drop(s.spawn(|| ())))))
-            .unwrap();
+        runtime.run(|| scope(|s| (0..1000).for_each(|_| drop(s.spawn(|| ()))))).unwrap();
     });
 }

@@ -87,10 +87,7 @@ fn programs_that_rest_and_go_on_are_not_judged() {
             for round in 0..sized(400, 4) {
                 let (which, micros) = (dice.below(8), dice.below(200));
                 let value = first.run(|| program(which, micros, &second));
-                assert_eq!(
-                    value.unwrap_or_else(|error| panic!("round {round}, kind {which}: {error}")),
-                    1
-                );
+                assert_eq!(value.unwrap_or_else(|error| panic!("round {round}, kind {which}: {error}")), 1);
             }
         }
     });

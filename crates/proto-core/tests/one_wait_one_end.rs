@@ -23,16 +23,12 @@ fn wait(how: How, a: &EnvCell<Desk>, b: &EnvCell<Desk>, deadline: Option<Instant
     match how {
         How::Queue => a.request_until(Queue, deadline),
         How::Token => a.request_until(Token, deadline),
-        How::SelectQueues => Select::new()
-            .on(a, || Queue, |c| c)
-            .on(b, || Queue, |c| c)
-            .wait(deadline)
-            .map(|(_, coin)| coin),
-        How::SelectMixed => Select::new()
-            .on(a, || Token, |c| c)
-            .on(b, || Queue, |c| c)
-            .wait(deadline)
-            .map(|(_, coin)| coin),
+        How::SelectQueues => {
+            Select::new().on(a, || Queue, |c| c).on(b, || Queue, |c| c).wait(deadline).map(|(_, coin)| coin)
+        }
+        How::SelectMixed => {
+            Select::new().on(a, || Token, |c| c).on(b, || Queue, |c| c).wait(deadline).map(|(_, coin)| coin)
+        }
     }
 }
 
@@ -135,11 +131,7 @@ fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Ta
         .unwrap();
     for desk in [a, b] {
         let desk = desk.into_inner().expect("no handler panicked");
-        tally
-            .back
-            .lock()
-            .unwrap()
-            .extend(desk.coins.iter().map(|coin| coin.number));
+        tally.back.lock().unwrap().extend(desk.coins.iter().map(|coin| coin.number));
         assert!(desk.tokens.is_empty(), "a token was left behind");
     }
 }
@@ -228,10 +220,7 @@ fn os_threads_race_the_same_way() {
                     left += gave;
                 });
                 left += 2;
-                left -= [a, b]
-                    .into_iter()
-                    .map(|desk| desk.into_inner().unwrap().coins.len())
-                    .sum::<usize>();
+                left -= [a, b].into_iter().map(|desk| desk.into_inner().unwrap().coins.len()).sum::<usize>();
             }
             assert_eq!(got, left, "{how:?}: what was given is what came");
             assert_eq!(alive.load(Ordering::Relaxed), 0, "{how:?}");

@@ -20,13 +20,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Waits until `count` timelines of the runtime stand in a request whose name ends so.
 fn until_waiting(runtime: &Runtime, request: &str, count: usize) {
-    while runtime
-        .waits()
-        .iter()
-        .filter(|wait| wait.request.ends_with(request))
-        .count()
-        < count
-    {
+    while runtime.waits().iter().filter(|wait| wait.request.ends_with(request)).count() < count {
         std::thread::yield_now();
     }
 }
@@ -41,9 +35,7 @@ fn a_late_wake_up_from_outside_succeeds() {
             let process = runtime.start(move || event.wait(None)).unwrap();
             until_waiting(&runtime, "Await", 1);
             // Everything waits, long enough for the last core to fall asleep and for the watchdog to look.
-            let process = process
-                .wait_timeout(Duration::from_millis(700))
-                .expect_err("the waker is alive");
+            let process = process.wait_timeout(Duration::from_millis(700)).expect_err("the waker is alive");
             assert!(!process.has_ended());
             waker.wake(7);
             assert_eq!(process.wait().unwrap(), Ok(Some(7)));
@@ -87,14 +79,10 @@ fn a_cycle_is_a_suspicion_while_a_waker_lives_and_a_verdict_when_it_is_gone() {
         let suspicion = runtime.suspicion().expect("a cycle is listed on demand");
         assert_eq!(suspicion.finding, Finding::Cycle { length: 1 });
         assert_eq!(suspicion.waits[0].vp.user(), Some("waits for itself"));
-        let process = process
-            .wait_timeout(Duration::from_millis(700))
-            .expect_err("an open program has no verdict");
+        let process = process.wait_timeout(Duration::from_millis(700)).expect_err("an open program has no verdict");
         assert!(runtime.suspicion().is_some(), "nobody was killed");
         drop((event, waker));
-        let Err(ProcessError::Deadlock(report)) = process.wait() else {
-            panic!("closed: the verdict follows")
-        };
+        let Err(ProcessError::Deadlock(report)) = process.wait() else { panic!("closed: the verdict follows") };
         assert_eq!(report.finding, Finding::Cycle { length: 1 });
     });
 }
@@ -117,9 +105,7 @@ fn an_attached_os_thread_that_is_not_in_wait_keeps_the_program_open() {
         });
         is_attached.recv().unwrap();
         let process = runtime.start(move || of_vp.pass()).unwrap();
-        let process = process
-            .wait_timeout(Duration::from_millis(700))
-            .expect_err("the helper may open the gate");
+        let process = process.wait_timeout(Duration::from_millis(700)).expect_err("the helper may open the gate");
         go.send(()).unwrap();
         process.wait().unwrap();
         helper.join().unwrap();

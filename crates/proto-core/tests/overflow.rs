@@ -14,11 +14,7 @@ const PART: &str = "PROTO_OVERFLOW_PART";
 
 fn recurse(n: usize) -> usize {
     let ballast = std::hint::black_box([n; 64]);
-    if n == usize::MAX {
-        0
-    } else {
-        recurse(n + 1) + ballast[n % 64]
-    }
+    if n == usize::MAX { 0 } else { recurse(n + 1) + ballast[n % 64] }
 }
 
 fn child(part: &str) -> Output {
@@ -39,15 +35,7 @@ fn the_child() {
     };
     match part.as_str() {
         "vp" | "small" => runtime
-            .run(|| {
-                VpBuilder::new()
-                    .name("digger")
-                    .spawn(|| recurse(0))
-                    .unwrap()
-                    .join()
-                    .map(drop)
-                    .map_err(drop)
-            })
+            .run(|| VpBuilder::new().name("digger").spawn(|| recurse(0)).unwrap().join().map(drop).map_err(drop))
             .unwrap()
             .unwrap(),
         "unnamed" => drop(runtime.run(|| VpBuilder::new().spawn(|| recurse(0)).unwrap().join().map_err(drop))),
@@ -56,13 +44,7 @@ fn the_child() {
             // SAFETY: none: the fault is what is tested.
             drop(runtime.run(|| unsafe { std::hint::black_box(std::ptr::null::<u8>()).read_volatile() }));
         }
-        "thread" => drop(
-            std::thread::Builder::new()
-                .name("outsider".into())
-                .spawn(|| recurse(0))
-                .unwrap()
-                .join(),
-        ),
+        "thread" => drop(std::thread::Builder::new().name("outsider".into()).spawn(|| recurse(0)).unwrap().join()),
         "blocking" => drop(runtime.run(|| blocking(|| recurse(0)))),
         other => panic!("no part is called {other}"),
     }
@@ -76,12 +58,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn an_overflowing_vp_is_named() {
     watched("overflow", || {
-        for (part, name) in [
-            ("vp", "'digger'"),
-            ("small", "'digger'"),
-            ("unnamed", "1:0.0"),
-            ("task", "vp"),
-        ] {
+        for (part, name) in [("vp", "'digger'"), ("small", "'digger'"), ("unnamed", "1:0.0"), ("task", "vp")] {
             let output = child(part);
             let text = text(&output);
             assert!(text.contains("overflow"), "{part}: {text}");
@@ -97,12 +74,7 @@ fn a_null_pointer_looks_as_it_does_without_us() {
         let output = child("null");
         let text = text(&output);
         assert!(!text.contains("overflow"), "{text}");
-        assert_eq!(
-            output.status.signal(),
-            Some(SIGSEGV),
-            "SIGSEGV, not {:?}: {text}",
-            output.status
-        );
+        assert_eq!(output.status.signal(), Some(SIGSEGV), "SIGSEGV, not {:?}: {text}", output.status);
     });
 }
 

@@ -119,14 +119,8 @@ fn of_either_closure_of_a_join_goes_on_when_both_have_ended() {
                     yield_now();
                     other.fetch_add(1, Ordering::Relaxed);
                 };
-                assert_eq!(
-                    process_panic(runtime.run(|| join(|| -> () { quiet_panic("a") }, ends))),
-                    "a"
-                );
-                assert_eq!(
-                    process_panic(runtime.run(|| join(ends, || -> () { quiet_panic("b") }))),
-                    "b"
-                );
+                assert_eq!(process_panic(runtime.run(|| join(|| -> () { quiet_panic("a") }, ends))), "a");
+                assert_eq!(process_panic(runtime.run(|| join(ends, || -> () { quiet_panic("b") }))), "b");
                 let both = runtime.run(|| join(|| -> () { quiet_panic("a first") }, || -> () { quiet_panic("b") }));
                 assert_eq!(process_panic(both), "a first");
                 assert_eq!(other.into_inner(), 2);
@@ -172,9 +166,7 @@ fn destructors_use_every_construct_while_the_vp_unwinds() {
                         })
                         .join()
                     });
-                    let Err::<(), _>(JoinError::Panic(payload)) = vp_result else {
-                        panic!("the panic was lost")
-                    };
+                    let Err::<(), _>(JoinError::Panic(payload)) = vp_result else { panic!("the panic was lost") };
                     assert_eq!(payload.downcast_ref(), Some(&"outer"));
                     assert_eq!(done.into_inner(), 1);
                     assert!(!std::thread::panicking(), "the core is left panicking");
@@ -246,18 +238,11 @@ fn no_false_poison_while_another_vp_of_the_core_unwinds_and_waits() {
                     yield_now();
                 }
                 let cell = EnvCell::new(Poisonable(false));
-                assert!(
-                    std::thread::panicking(),
-                    "the test's own premise: the OS thread says that it panics"
-                );
+                assert!(std::thread::panicking(), "the test's own premise: the OS thread says that it panics");
                 assert!(!panicking() && !unwinding());
                 cell.release(Give);
                 scope(|s| s.spawn(|| cell.release(Give)).join().unwrap());
-                assert_eq!(
-                    cell.request(IsPoisoned),
-                    Ok(false),
-                    "another VP's panic poisoned this one's lock"
-                );
+                assert_eq!(cell.request(IsPoisoned), Ok(false), "another VP's panic poisoned this one's lock");
                 // A real one beside it does.
                 let poisons = scope(|s| {
                     s.spawn(|| {
@@ -318,11 +303,7 @@ fn many_vps_unwind_and_wait_at_once_and_each_answers_for_itself() {
                 })
                 .unwrap();
             // Half of the guards are dropped without a panic and say so, twice each.
-            assert_eq!(
-                wrong.into_inner(),
-                sized(40, 4),
-                "a VP was told of another one's panic, or not of its own"
-            );
+            assert_eq!(wrong.into_inner(), sized(40, 4), "a VP was told of another one's panic, or not of its own");
         }
     });
 }
@@ -394,11 +375,7 @@ fn of_an_assigner_is_survived_and_no_work_is_lost() {
         for controllers in [1, 2] {
             for at in (0..sized(60, 6)).chain([100, 150]) {
                 let runtime = runtime(controllers);
-                let fails = Fails {
-                    calls: AtomicUsize::new(0),
-                    at,
-                    in_idle: at % 5 == 4,
-                };
+                let fails = Fails { calls: AtomicUsize::new(0), at, in_idle: at % 5 == 4 };
                 let done = runtime.start_with(fails, program).unwrap().wait().unwrap();
                 assert_eq!(done, 20, "work was lost when the assigner panicked at call {at}");
                 assert_eq!(runtime.run(program).unwrap(), 20, "other processes are unaffected");
@@ -411,11 +388,7 @@ fn of_an_assigner_is_survived_and_no_work_is_lost() {
 fn of_the_runtimes_own_assigner_too() {
     watched("default assigner", || {
         for at in 0..sized(20, 3) {
-            let fails = Fails {
-                calls: AtomicUsize::new(0),
-                at,
-                in_idle: false,
-            };
+            let fails = Fails { calls: AtomicUsize::new(0), at, in_idle: false };
             let runtime = common::build(proto_core::Runtime::builder().controllers(2).assigner(fails));
             assert_eq!(runtime.run(program).unwrap(), 20, "at call {at}");
         }

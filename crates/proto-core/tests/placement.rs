@@ -41,10 +41,7 @@ fn a_home_is_kept() {
 fn a_home_that_is_no_core_is_an_error() {
     watched("no such core", || {
         let nowhere = CoreId::new(9999);
-        let error = runtime(1)
-            .run(move || VpBuilder::new().home(nowhere).spawn(|| ()).map(drop))
-            .unwrap()
-            .unwrap_err();
+        let error = runtime(1).run(move || VpBuilder::new().home(nowhere).spawn(|| ()).map(drop)).unwrap().unwrap_err();
         assert_eq!(error, SpawnError::NoSuchCore(nowhere));
         assert!(error.to_string().contains("9999"), "{error}");
     });
@@ -107,12 +104,7 @@ fn locality_takes_near_work_first() {
     watched("near first", || {
         let topology = Topology::parse("2 packages x 2 cores").unwrap();
         for _ in 0..sized(20, 1) {
-            let runtime = build(
-                Runtime::builder()
-                    .controllers(4)
-                    .topology(topology.clone())
-                    .assigner(Locality),
-            );
+            let runtime = build(Runtime::builder().controllers(4).topology(topology.clone()).assigner(Locality));
             let cores = runtime.cores();
             let first_takes = Mutex::new(Vec::new());
             let (busy, released) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -131,8 +123,7 @@ fn locality_takes_near_work_first() {
                                     std::thread::yield_now();
                                 }
                             };
-                            s.spawn_with(VpBuilder::new().home(cores[package + 1]), neighbour)
-                                .unwrap();
+                            s.spawn_with(VpBuilder::new().home(cores[package + 1]), neighbour).unwrap();
                             let parent = move || {
                                 for _ in 0..children {
                                     s.spawn(move || {
@@ -160,10 +151,7 @@ fn locality_takes_near_work_first() {
             let takes = first_takes.into_inner().unwrap();
             for (thief, package) in [(1, 0), (3, 2)] {
                 let first = takes.iter().find(|(core, _)| *core == cores[thief]);
-                assert!(
-                    first.is_none_or(|(_, from)| *from == package),
-                    "core {thief} took from {takes:?}"
-                );
+                assert!(first.is_none_or(|(_, from)| *from == package), "core {thief} took from {takes:?}");
             }
         }
     });

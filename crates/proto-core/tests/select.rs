@@ -21,23 +21,15 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                 let (a, b) = (EnvCell::new(Desk::new()), EnvCell::new(Desk::new()));
                 a.release(Put(Coin::new(&alive, 1)));
                 b.release(Put(Coin::new(&alive, 2)));
-                let (index, number) = Select::new()
-                    .on(&a, || Queue, |c| c.number)
-                    .on(&b, || Queue, |c| c.number)
-                    .wait(None)
-                    .unwrap();
+                let (index, number) =
+                    Select::new().on(&a, || Queue, |c| c.number).on(&b, || Queue, |c| c.number).wait(None).unwrap();
                 assert_eq!((index, number), (0, 1), "branches are tried in their order");
-                let both = Select::new()
-                    .on(&a, || Queue, |c| c.number)
-                    .on(&b, || Queue, |c| c.number)
-                    .wait(None);
+                let both = Select::new().on(&a, || Queue, |c| c.number).on(&b, || Queue, |c| c.number).wait(None);
                 assert_eq!(both, Ok((1, 2)));
                 let began = Instant::now();
                 let until = began + Duration::from_millis(5);
-                let late = Select::new()
-                    .on(&a, || Queue, |c| c.number)
-                    .on(&a, || Token, |c| c.number)
-                    .wait(Some(until));
+                let late =
+                    Select::new().on(&a, || Queue, |c| c.number).on(&a, || Token, |c| c.number).wait(Some(until));
                 assert_eq!(late, Err(Ended::Deadline));
                 assert!(Instant::now() >= until, "a deadline came too early");
                 // The token is of a wait that is over.
@@ -46,10 +38,7 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                 // Several branches in the same queue: one coin, one of them gets it.
                 scope(|s| {
                     let one = s.spawn(|| {
-                        Select::new()
-                            .on(&a, || Queue, |c| c.number)
-                            .on(&a, || Queue, |c| c.number + 10)
-                            .wait(None)
+                        Select::new().on(&a, || Queue, |c| c.number).on(&a, || Queue, |c| c.number + 10).wait(None)
                     });
                     let gate = Gate::new();
                     gate.open();
@@ -58,10 +47,7 @@ fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
                     assert_eq!(one.join().unwrap(), Ok((0, 4)));
                 });
                 let empty: Select<'_, ()> = Select::new();
-                assert_eq!(
-                    empty.wait(Some(Instant::now() + Duration::from_millis(1))),
-                    Err(Ended::Deadline)
-                );
+                assert_eq!(empty.wait(Some(Instant::now() + Duration::from_millis(1))), Err(Ended::Deadline));
                 assert_eq!(alive.load(Ordering::Relaxed), 0);
             })
             .unwrap();

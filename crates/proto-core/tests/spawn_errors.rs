@@ -14,9 +14,7 @@ fn a_stack_that_is_too_large_is_an_error() {
     watched("too large", || {
         let runtime = runtime(1);
         for size in [(2 << 30) + 1, 1 << 40, usize::MAX] {
-            let error = runtime
-                .run(move || VpBuilder::new().stack_size(size).spawn(|| ()).map(drop))
-                .unwrap();
+            let error = runtime.run(move || VpBuilder::new().stack_size(size).spawn(|| ()).map(drop)).unwrap();
             assert_eq!(error, Err(SpawnError::StackSize(size)));
             let error = Runtime::builder().stack_size(size).build().map(drop).unwrap_err();
             assert!(matches!(error, RuntimeError::StackSize(_)), "{error}");
@@ -67,12 +65,7 @@ fn the_child() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
-    let runtime = Runtime::builder()
-        .controllers(2)
-        .pin(false)
-        .stack_size(1 << 20)
-        .build()
-        .unwrap();
+    let runtime = Runtime::builder().controllers(2).pin(false).stack_size(1 << 20).build().unwrap();
     let gate = Gate::new();
     let (ran, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let outcome = runtime.run(|| {
@@ -126,11 +119,7 @@ fn without_memory_for_stacks_vps_end_with_an_error() {
             .env(CHILD, "1")
             .output()
             .unwrap();
-        let text = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{text}");
         assert!(text.contains("REFUSED"), "the limit was reached: {text}");
     });

@@ -52,11 +52,7 @@ fn a_spin_with_spawns_lets_others_run() {
         runtime(1)
             .run(move || {
                 let set = Arc::clone(&flag);
-                drop(
-                    VpBuilder::new()
-                        .spawn(move || set.store(true, Ordering::Relaxed))
-                        .unwrap(),
-                );
+                drop(VpBuilder::new().spawn(move || set.store(true, Ordering::Relaxed)).unwrap());
                 while !flag.load(Ordering::Relaxed) {
                     drop(VpBuilder::new().spawn(|| ()).unwrap());
                 }
@@ -118,10 +114,7 @@ fn a_loop_without_requests_is_named_while_others_wait() {
             .unwrap();
         let hogs = hogs.0.lock().unwrap();
         assert_eq!(hogs.len(), 1, "named once, not every millisecond");
-        assert!(
-            hogs[0].0.contains("1:0"),
-            "the VP that held the core is named: {hogs:?}"
-        );
+        assert!(hogs[0].0.contains("1:0"), "the VP that held the core is named: {hogs:?}");
     });
 }
 
@@ -145,9 +138,6 @@ fn a_loop_without_requests_is_not_named_while_nobody_waits() {
                 }
             })
             .unwrap();
-        assert!(
-            hogs.0.lock().unwrap().is_empty(),
-            "named although no other work was there"
-        );
+        assert!(hogs.0.lock().unwrap().is_empty(), "named although no other work was there");
     });
 }

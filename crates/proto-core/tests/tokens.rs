@@ -50,10 +50,7 @@ fn a_leaked_token_is_still_listed_with_its_construct_and_place() {
         let of_vp = desk.clone();
         let process = runtime
             .start(move || {
-                let vp = VpBuilder::new()
-                    .name("leaked")
-                    .spawn(move || drop(of_vp.request(Token)))
-                    .unwrap();
+                let vp = VpBuilder::new().name("leaked").spawn(move || drop(of_vp.request(Token))).unwrap();
                 drop(vp.join());
             })
             .unwrap();
@@ -66,11 +63,7 @@ fn a_leaked_token_is_still_listed_with_its_construct_and_place() {
         }
         // The VP may just be on its way to its controller: then the next listing has it.
         let wait = loop {
-            if let Some(wait) = runtime
-                .waits()
-                .into_iter()
-                .find(|wait| wait.vp.user() == Some("leaked"))
-            {
+            if let Some(wait) = runtime.waits().into_iter().find(|wait| wait.vp.user() == Some("leaked")) {
                 break wait;
             }
         };

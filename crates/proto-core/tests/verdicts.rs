@@ -27,9 +27,7 @@ fn deadlock<T>(result: Result<T, ProcessError>) -> Box<Report> {
 
 /// The line in this file at which `what` stands, for checks of source places.
 fn line_of(what: &str) -> u32 {
-    let at = include_str!("verdicts.rs")
-        .lines()
-        .position(|line| line.contains(what) && !line.contains("line_of"));
+    let at = include_str!("verdicts.rs").lines().position(|line| line.contains(what) && !line.contains("line_of"));
     u32::try_from(at.expect("the marker is in this file")).unwrap() + 1
 }
 
@@ -80,10 +78,7 @@ fn abba_names_both_vps_both_locks_and_all_four_places() {
                 assert_eq!(by.taken_at.unwrap().line(), line_of(taken), "{wait}");
             }
             let text = report.to_string();
-            assert!(
-                text.contains("'first'") && text.contains("'second'") && text.contains("verdicts.rs:"),
-                "{text}"
-            );
+            assert!(text.contains("'first'") && text.contains("'second'") && text.contains("verdicts.rs:"), "{text}");
         }
     });
 }
@@ -115,11 +110,7 @@ fn a_lost_wake_up_is_found_when_everything_waits() {
             });
         }));
         assert_eq!(report.finding, Finding::AllWait, "{report}");
-        let passes = report
-            .waits
-            .iter()
-            .filter(|wait| wait.request.ends_with("Pass"))
-            .count();
+        let passes = report.waits.iter().filter(|wait| wait.request.ends_with("Pass")).count();
         assert_eq!((passes, report.waits.len()), (2, 3), "{report}");
     });
 }
@@ -132,11 +123,7 @@ fn a_forgotten_unlock_names_the_holder_that_has_ended() {
             let lock = Arc::new(Lock::new());
             let of_other = Arc::clone(&lock);
             let forgetful = VpBuilder::new().name("forgetful");
-            forgetful
-                .spawn(move || std::mem::forget(of_other.lock()))
-                .unwrap()
-                .join()
-                .unwrap();
+            forgetful.spawn(move || std::mem::forget(of_other.lock())).unwrap().join().unwrap();
             // Others live and end meanwhile: the name must not become theirs.
             for _ in 0..100 {
                 VpBuilder::new().name("somebody").spawn(|| ()).unwrap().join().unwrap();
@@ -159,11 +146,7 @@ fn a_holder_of_a_process_that_is_gone_is_still_named() {
         runtime
             .run(|| {
                 let forgetful = VpBuilder::new().name("long gone");
-                forgetful
-                    .spawn(|| std::mem::forget(LOCK.lock()))
-                    .unwrap()
-                    .join()
-                    .unwrap();
+                forgetful.spawn(|| std::mem::forget(LOCK.lock())).unwrap().join().unwrap();
             })
             .unwrap();
         let report = deadlock(runtime.run(|| drop(LOCK.lock())));
@@ -198,11 +181,7 @@ fn five_philosophers_are_one_cycle_of_five() {
         }));
         assert_eq!(report.finding, Finding::Cycle { length: 5 }, "{report}");
         for pair in report.waits[..5].windows(2) {
-            assert_eq!(
-                pair[0].holder.as_ref().unwrap().vp,
-                pair[1].vp,
-                "the cycle is listed in its order: {report}"
-            );
+            assert_eq!(pair[0].holder.as_ref().unwrap().vp, pair[1].vp, "the cycle is listed in its order: {report}");
         }
     });
 }
@@ -273,8 +252,6 @@ fn who_waits_for_a_process_that_is_judged_goes_on() {
             .expect("the outer process only waits for the inner one");
         assert_eq!(text, "still here");
         // The same within one runtime.
-        outer
-            .run(|| deadlock(outer.run(|| Gate::new().pass())).finding)
-            .expect("as above");
+        outer.run(|| deadlock(outer.run(|| Gate::new().pass())).finding).expect("as above");
     });
 }

@@ -96,12 +96,7 @@ pub fn atomic<R>(f: impl FnOnce() -> R) -> R {
     }
     ISOLATED.with(|depth| {
         let grant = match depth.get() {
-            0 => Some(
-                ISOLATION
-                    .take_binding()
-                    .unwrap_or_else(|ended| time::failed(ended))
-                    .grant,
-            ),
+            0 => Some(ISOLATION.take_binding().unwrap_or_else(|ended| time::failed(ended)).grant),
             _ => None,
         };
         depth.set(depth.get() + 1);
@@ -122,10 +117,7 @@ pub struct OutOfOrder {
 impl fmt::Display for OutOfOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let OutOfOrder { inside, wanted } = self;
-        write!(
-            f,
-            "transaction {wanted} entered inside transaction {inside}: numbers must rise from the outside in"
-        )
+        write!(f, "transaction {wanted} entered inside transaction {inside}: numbers must rise from the outside in")
     }
 }
 
@@ -213,10 +205,7 @@ struct Section {
 impl Section {
     fn of(number: u64) -> Section {
         let mut sections = SECTIONS.lock_binding();
-        Section {
-            number,
-            lock: Arc::clone(sections.entry(number).or_default()),
-        }
+        Section { number, lock: Arc::clone(sections.entry(number).or_default()) }
     }
 }
 

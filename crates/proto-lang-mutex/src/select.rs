@@ -51,16 +51,12 @@ impl<R> Default for Select<'_, R> {
 impl<'a, R> Select<'a, R> {
     /// Without channels.
     pub fn new() -> Self {
-        Select {
-            waiting: proto_core::Select::new(),
-        }
+        Select { waiting: proto_core::Select::new() }
     }
 
     /// Adds a channel: if it is the first, the select yields what `then` makes of what was received.
     pub fn recv<T: 'a>(self, receiver: &'a Receiver<T>, then: impl FnOnce(Result<T, RecvError>) -> R + 'a) -> Self {
-        Select {
-            waiting: self.waiting.on(&receiver.queue().0, || Receive, then),
-        }
+        Select { waiting: self.waiting.on(&receiver.queue().0, || Receive, then) }
     }
 
     /// Waits for the first.

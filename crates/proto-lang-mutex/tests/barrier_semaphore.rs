@@ -49,11 +49,7 @@ fn who_gives_up_at_a_barrier_has_not_come() {
         });
         cancelled.cancel().unwrap();
         assert!(cancelled.join().unwrap_err().is::<Cancelled>());
-        assert_eq!(
-            barrier.wait_timeout(Duration::from_millis(1)),
-            None,
-            "the other two have left"
-        );
+        assert_eq!(barrier.wait_timeout(Duration::from_millis(1)), None, "the other two have left");
         let other = thread::spawn({
             let barrier = Arc::clone(&barrier);
             move || barrier.wait().is_leader()

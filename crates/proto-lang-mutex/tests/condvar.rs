@@ -20,9 +20,7 @@ fn two_timelines_take_turns() {
                 let (turn, changed) = (&turn, &changed);
                 s.spawn(move || {
                     for _ in 0..ROUNDS {
-                        let mut guard = changed
-                            .wait_while(turn.lock().unwrap(), |turn| *turn % 2 != me)
-                            .unwrap();
+                        let mut guard = changed.wait_while(turn.lock().unwrap(), |turn| *turn % 2 != me).unwrap();
                         *guard += 1;
                         changed.notify_one();
                     }
@@ -42,18 +40,14 @@ fn no_value_of_a_bounded_queue_is_lost() {
             for _ in 0..4 {
                 s.spawn(|| {
                     for value in 0..ROUNDS {
-                        let mut queue = room
-                            .wait_while(queue.lock().unwrap(), |queue| queue.len() == 3)
-                            .unwrap();
+                        let mut queue = room.wait_while(queue.lock().unwrap(), |queue| queue.len() == 3).unwrap();
                         queue.push_back(value);
                         filled.notify_one();
                     }
                 });
                 s.spawn(|| {
                     for _ in 0..ROUNDS {
-                        let mut queue = filled
-                            .wait_while(queue.lock().unwrap(), |queue| queue.is_empty())
-                            .unwrap();
+                        let mut queue = filled.wait_while(queue.lock().unwrap(), |queue| queue.is_empty()).unwrap();
                         sum.fetch_add(queue.pop_front().unwrap(), Ordering::Relaxed);
                         room.notify_one();
                     }
@@ -115,19 +109,13 @@ fn notify_one_lets_one_go_on_and_without_waiters_none_later() {
 fn a_timed_wait_has_the_lock_again_and_says_why() {
     on_1_2_4(|| {
         let (data, changed) = (Mutex::new(1), Condvar::new());
-        let (mut guard, result) = changed
-            .wait_timeout(data.lock().unwrap(), Duration::from_millis(1))
-            .unwrap();
+        let (mut guard, result) = changed.wait_timeout(data.lock().unwrap(), Duration::from_millis(1)).unwrap();
         assert!(result.timed_out());
         *guard = 2;
         assert!(data.try_lock().is_err(), "the lock is held again");
-        let (guard, result) = changed
-            .wait_timeout_while(guard, Duration::from_millis(1), |data| *data == 2)
-            .unwrap();
+        let (guard, result) = changed.wait_timeout_while(guard, Duration::from_millis(1), |data| *data == 2).unwrap();
         assert!(result.timed_out());
-        let (_guard, result) = changed
-            .wait_timeout_while(guard, Duration::ZERO, |data| *data == 1)
-            .unwrap();
+        let (_guard, result) = changed.wait_timeout_while(guard, Duration::ZERO, |data| *data == 1).unwrap();
         assert!(!result.timed_out(), "the condition did not hold");
     });
 }
@@ -246,9 +234,7 @@ fn operating_system_threads_and_virtual_processors_notify_each_other() {
     static CHANGED: Condvar = Condvar::new();
     let play = |me| {
         for _ in 0..ROUNDS {
-            let mut turn = CHANGED
-                .wait_while(TURN.lock().unwrap(), |turn| *turn % 2 != me)
-                .unwrap();
+            let mut turn = CHANGED.wait_while(TURN.lock().unwrap(), |turn| *turn % 2 != me).unwrap();
             *turn += 1;
             CHANGED.notify_all();
         }

@@ -74,11 +74,7 @@ fn a_cancel_does_not_end_the_wait_for_isolation() {
             waits
         });
         assert!(waits.join().unwrap_err().is::<Cancelled>());
-        assert_eq!(
-            ran.load(Ordering::Relaxed),
-            1,
-            "it was cancelled after its isolated closure"
-        );
+        assert_eq!(ran.load(Ordering::Relaxed), 1, "it was cancelled after its isolated closure");
     });
 }
 
@@ -101,11 +97,7 @@ fn sections_of_one_number_exclude_each_other() {
                 });
             }
         });
-        assert!(
-            counts
-                .iter()
-                .all(|count| count.load(Ordering::Relaxed) == 4 * (ROUNDS / 3))
-        );
+        assert!(counts.iter().all(|count| count.load(Ordering::Relaxed) == 4 * (ROUNDS / 3)));
     });
 }
 

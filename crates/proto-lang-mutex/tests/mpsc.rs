@@ -86,20 +86,14 @@ fn a_try_send_without_room_meets_a_receiver_that_waits() {
 fn timed_forms_give_up_and_give_back() {
     on_1_2_4(|| {
         let (sender, receiver) = sync_channel(1);
-        assert_eq!(
-            receiver.recv_timeout(Duration::from_millis(1)),
-            Err(RecvTimeoutError::Timeout)
-        );
+        assert_eq!(receiver.recv_timeout(Duration::from_millis(1)), Err(RecvTimeoutError::Timeout));
         sender.send("in the buffer".to_owned()).unwrap();
         let back = sender.send_timeout("comes back".to_owned(), Duration::from_millis(1));
         assert_eq!(back, Err(SendTimeoutError::Timeout("comes back".to_owned())));
         assert_eq!(receiver.recv().unwrap(), "in the buffer");
         assert!(receiver.try_recv().is_err(), "what came back is not there as well");
         drop(sender);
-        assert_eq!(
-            receiver.recv_timeout(Duration::from_secs(60)),
-            Err(RecvTimeoutError::Disconnected)
-        );
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
     });
 }
 
@@ -207,11 +201,7 @@ fn cancelled_ends_leave_the_other_end_working() {
         let receives = thread::spawn(move || receiver.recv());
         receives.cancel().unwrap();
         assert!(receives.join().unwrap_err().is::<Cancelled>());
-        assert_eq!(
-            sender.send(2),
-            Err(SendError(2)),
-            "the receiver was dropped by its unwinding"
-        );
+        assert_eq!(sender.send(2), Err(SendError(2)), "the receiver was dropped by its unwinding");
     });
 }
 
@@ -222,9 +212,7 @@ fn operating_system_threads_and_virtual_processors_share_a_channel() {
     let runtime = runtime(2);
     std::thread::scope(|s| {
         s.spawn(|| {
-            runtime
-                .run(move || from_main.iter().for_each(|value: usize| back.send(value + 1).unwrap()))
-                .unwrap();
+            runtime.run(move || from_main.iter().for_each(|value: usize| back.send(value + 1).unwrap())).unwrap();
         });
         for value in 0..ROUNDS {
             to.send(value).unwrap();

@@ -30,11 +30,7 @@ fn excludes() {
                 });
             }
         });
-        assert_eq!(
-            *count.lock().unwrap(),
-            16 * ROUNDS,
-            "an update was lost inside the lock"
-        );
+        assert_eq!(*count.lock().unwrap(), 16 * ROUNDS, "an update was lost inside the lock");
     });
 }
 
@@ -196,11 +192,7 @@ fn a_lock_taken_and_given_back_while_unwinding_is_not_poisoned() {
             panic!("unwinds through the guard");
         }));
         assert!(unwound.is_err());
-        assert_eq!(
-            *lock.lock().unwrap(),
-            1,
-            "it was locked before the panic was over, and is sound"
-        );
+        assert_eq!(*lock.lock().unwrap(), 1, "it was locked before the panic was over, and is sound");
     });
 }
 
@@ -291,15 +283,10 @@ fn a_mapped_guard_unlocks_and_poisons_as_the_whole_one() {
         drop(deeper);
         assert_eq!(lock.lock().unwrap().1, [7, 3]);
         let unwound = catch_unwind(AssertUnwindSafe(|| {
-            let _part = MutexGuard::map(lock.lock().unwrap(), |_| -> &mut u32 {
-                panic!("in the user's closure")
-            });
+            let _part = MutexGuard::map(lock.lock().unwrap(), |_| -> &mut u32 { panic!("in the user's closure") });
         }));
         assert!(unwound.is_err());
-        assert!(
-            matches!(lock.try_lock(), Err(TryLockError::Poisoned(_))),
-            "unlocked, and poisoned"
-        );
+        assert!(matches!(lock.try_lock(), Err(TryLockError::Poisoned(_))), "unlocked, and poisoned");
     });
 }
 

@@ -67,13 +67,7 @@ fn a_channel_without_senders_is_ready() {
         let (_kept, silent) = channel::<u32>();
         let (sender, closed) = channel::<u32>();
         thread::spawn(move || drop(sender));
-        assert!(
-            Select::new()
-                .recv(&silent, |value| value)
-                .recv(&closed, |value| value)
-                .wait()
-                .is_err()
-        );
+        assert!(Select::new().recv(&silent, |value| value).recv(&closed, |value| value).wait().is_err());
     });
 }
 
@@ -83,10 +77,7 @@ fn the_first_that_is_ready_wins() {
     let (two, twos) = channel();
     two.send(2).unwrap();
     one.send(1).unwrap();
-    let first = Select::new()
-        .recv(&ones, Result::unwrap)
-        .recv(&twos, Result::unwrap)
-        .wait();
+    let first = Select::new().recv(&ones, Result::unwrap).recv(&twos, Result::unwrap).wait();
     assert_eq!(first, 1);
     assert_eq!(twos.try_recv(), Ok(2), "the other kept its value");
 }
@@ -97,9 +88,8 @@ fn a_cancelled_select_leaves_all_its_queues() {
         let (one, ones) = sync_channel::<u32>(0);
         let (two, twos) = sync_channel::<u32>(0);
         let (kept, selects) = (twos, thread::Builder::new());
-        let selects = selects
-            .spawn(move || select! { recv(ones) -> value => value, recv(kept) -> value => value })
-            .unwrap();
+        let selects =
+            selects.spawn(move || select! { recv(ones) -> value => value, recv(kept) -> value => value }).unwrap();
         selects.cancel().unwrap();
         assert!(selects.join().unwrap_err().is::<Cancelled>());
         assert!(one.send(1).is_err() && two.send(2).is_err());

@@ -35,21 +35,13 @@ fn a_handle_says_when_its_thread_has_ended() {
 #[test]
 fn names_and_numbers_are_the_threads_own() {
     on_1_2_4(|| {
-        let named = thread::Builder::new()
-            .name("a name".to_owned())
-            .stack_size(128 << 10)
-            .priority(200);
-        let named = named
-            .spawn(|| (thread::current().id(), thread::current().name().map(str::to_owned)))
-            .unwrap();
+        let named = thread::Builder::new().name("a name".to_owned()).stack_size(128 << 10).priority(200);
+        let named = named.spawn(|| (thread::current().id(), thread::current().name().map(str::to_owned))).unwrap();
         let thread = named.thread().clone();
         assert_eq!(named.join().unwrap(), (thread.id(), Some("a name".to_owned())));
         assert_eq!(thread.name(), Some("a name"), "also after it has ended");
         assert_ne!(thread.id(), thread::current().id());
-        assert_eq!(
-            thread::spawn(|| thread::current().name().is_none()).join().ok(),
-            Some(true)
-        );
+        assert_eq!(thread::spawn(|| thread::current().name().is_none()).join().ok(), Some(true));
     });
 }
 
@@ -60,14 +52,8 @@ fn a_thread_starts_at_the_home_it_was_given() {
     runtime
         .run(|| {
             for core in cores {
-                let home = thread::Builder::new()
-                    .home(core)
-                    .spawn(|| thread::current().vp().home())
-                    .unwrap();
-                let near = thread::Builder::new()
-                    .near(home.thread())
-                    .spawn(|| thread::current().vp().home())
-                    .unwrap();
+                let home = thread::Builder::new().home(core).spawn(|| thread::current().vp().home()).unwrap();
+                let near = thread::Builder::new().near(home.thread()).spawn(|| thread::current().vp().home()).unwrap();
                 assert_eq!(near.join().unwrap().is_some(), home.join().unwrap() == Some(core));
             }
         })
@@ -86,10 +72,7 @@ fn threads_of_a_scope_borrow_and_start_others() {
                     }
                 });
             }
-            thread::Builder::new()
-                .name("scoped".to_owned())
-                .spawn_scoped(s, thread::yield_now)
-                .unwrap();
+            thread::Builder::new().name("scoped".to_owned()).spawn_scoped(s, thread::yield_now).unwrap();
         });
         assert_eq!(count.load(Ordering::Relaxed), 800);
     });
@@ -218,10 +201,7 @@ fn sleepers_wake_and_hold_no_core() {
             });
         })
         .unwrap();
-    assert!(
-        begin.elapsed() >= Duration::from_millis(20),
-        "it is time that they sleep"
-    );
+    assert!(begin.elapsed() >= Duration::from_millis(20), "it is time that they sleep");
     thread::sleep(Duration::ZERO);
     thread::sleep_until(Instant::now());
 }

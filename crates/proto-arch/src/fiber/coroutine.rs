@@ -113,10 +113,7 @@ struct Bounds {
 impl Bounds {
     fn of(stack: &Stack) -> Self {
         let pointer = |address| StackPointer::new(address).expect("no stack is at address zero");
-        Self {
-            base: pointer(stack.base()),
-            limit: pointer(stack.limit() - stack.guard()),
-        }
+        Self { base: pointer(stack.base()), limit: pointer(stack.limit() - stack.guard()) }
     }
 }
 

@@ -174,10 +174,7 @@ impl Fiber {
         entry: unsafe fn(*mut ()),
         arg: *mut (),
     ) -> Result<Box<Self>, FiberError> {
-        let entry = Entry {
-            function: entry,
-            argument: arg,
-        };
+        let entry = Entry { function: entry, argument: arg };
         #[cfg(not(miri))]
         if backend == Backend::Coroutine {
             let fiber = Self::boxed(Switch::Coroutine(coroutine::Switch::blank()), stack);
@@ -194,11 +191,7 @@ impl Fiber {
     }
 
     fn boxed(switch: Switch, stack: Stack) -> Box<Self> {
-        Box::new(Self {
-            switch,
-            stack: Some(stack),
-            not_send_nor_sync: PhantomData,
-        })
+        Box::new(Self { switch, stack: Some(stack), not_send_nor_sync: PhantomData })
     }
 
     /// Runs the fiber until it suspends or its entry returns.
@@ -257,9 +250,7 @@ impl Fiber {
     #[inline]
     #[must_use]
     pub fn stack(&self) -> &Stack {
-        self.stack
-            .as_ref()
-            .expect("a fiber has a stack until it is taken apart")
+        self.stack.as_ref().expect("a fiber has a stack until it is taken apart")
     }
 
     /// The lowest address that code of this fiber may use: subtract it from the stack pointer to know what is left.
@@ -315,10 +306,7 @@ impl Fiber {
         reason = "fibers exist in boxes only: moving one out would move what its stack points to"
     )]
     pub fn into_stack(mut self: Box<Self>) -> Stack {
-        assert!(
-            self.is_unused(),
-            "the stack of a suspended fiber cannot be taken: its frames are still in use"
-        );
+        assert!(self.is_unused(), "the stack of a suspended fiber cannot be taken: its frames are still in use");
         self.stack.take().expect("a fiber has a stack until it is taken apart")
     }
 
@@ -343,10 +331,7 @@ impl Drop for Fiber {
 
 impl fmt::Debug for Fiber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fiber")
-            .field("backend", &self.backend())
-            .field("stack", &self.stack)
-            .finish_non_exhaustive()
+        f.debug_struct("Fiber").field("backend", &self.backend()).field("stack", &self.stack).finish_non_exhaustive()
     }
 }
 

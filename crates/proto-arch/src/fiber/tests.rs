@@ -37,14 +37,9 @@ unsafe fn entry(arg: *mut ()) {
 }
 
 fn fiber(backend: Backend, body: impl FnOnce(Running) + 'static) -> *mut Fiber {
-    let stack = StackArena::new(StackOptions::default())
-        .expect("arena")
-        .take()
-        .expect("stack");
-    let start = Box::leak(Box::new(Start {
-        body: Cell::new(Some(Box::new(body))),
-        fiber: Cell::new(std::ptr::null()),
-    }));
+    let stack = StackArena::new(StackOptions::default()).expect("arena").take().expect("stack");
+    let start =
+        Box::leak(Box::new(Start { body: Cell::new(Some(Box::new(body))), fiber: Cell::new(std::ptr::null()) }));
     let arg: *mut Start = start;
     // SAFETY: the bodies below do not unwind; what they own is theirs, and what they share is counted.
     let fiber = unsafe { Fiber::new(backend, stack, entry, arg.cast()) }.expect("fiber");
@@ -157,10 +152,7 @@ fn frames_are_aligned_and_above_the_limit(backend: Backend) {
 fn a_backtrace_can_be_taken(backend: Backend) {
     let fiber = fiber(backend, |_| {
         let trace = std::backtrace::Backtrace::force_capture().to_string();
-        assert!(
-            cfg!(miri) || trace.contains("a_backtrace_can_be_taken"),
-            "no frame of ours in {trace}"
-        );
+        assert!(cfg!(miri) || trace.contains("a_backtrace_can_be_taken"), "no frame of ours in {trace}");
     });
     assert!(resume(fiber));
     drop(into_box(fiber));

@@ -98,11 +98,7 @@ impl Switch {
                 .stack_size(size)
                 .spawn(move || run(&baton, size, entry))?
         };
-        Ok(Self {
-            baton,
-            thread: Some(thread),
-            started: Cell::new(false),
-        })
+        Ok(Self { baton, thread: Some(thread), started: Cell::new(false) })
     }
 
     #[cold]

@@ -85,11 +85,7 @@ pub unsafe fn install(describe: Describe) -> io::Result<()> {
     if INSTALLED.get().is_some() {
         return Ok(());
     }
-    let installed = Installed {
-        describe,
-        segv: current_action(libc::SIGSEGV)?,
-        bus: current_action(libc::SIGBUS)?,
-    };
+    let installed = Installed { describe, segv: current_action(libc::SIGSEGV)?, bus: current_action(libc::SIGBUS)? };
     let _ = INSTALLED.set(installed);
     arm(libc::SIGSEGV)?;
     arm(libc::SIGBUS)
@@ -111,11 +107,7 @@ fn current_action(signal: c_int) -> io::Result<libc::sigaction> {
 fn set_action(signal: c_int, action: &libc::sigaction) -> io::Result<()> {
     // SAFETY: the action is one that the system gave us, the default, or our handler, which is right for its flags.
     let result = unsafe { libc::sigaction(signal, action, ptr::null_mut()) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn default_action() -> libc::sigaction {
@@ -142,11 +134,7 @@ extern "C" fn handler(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     if let Some(overflow) = Overflow::recognise(info_ref, context_ref) {
         overflow.report(installed.describe);
     }
-    let previous = if signal == libc::SIGBUS {
-        &installed.bus
-    } else {
-        &installed.segv
-    };
+    let previous = if signal == libc::SIGBUS { &installed.bus } else { &installed.segv };
     // SAFETY: the arguments are the kernel's.
     unsafe { forward(previous, signal, info, context) }
 }
@@ -280,11 +268,8 @@ pub fn ensure_alt_stack() -> io::Result<()> {
         return Ok(());
     }
     let mapping = Mapping::reserve(ALT_STACK_SIZE)?;
-    let new = libc::stack_t {
-        ss_sp: ptr::with_exposed_provenance_mut(mapping.start()),
-        ss_flags: 0,
-        ss_size: mapping.len(),
-    };
+    let new =
+        libc::stack_t { ss_sp: ptr::with_exposed_provenance_mut(mapping.start()), ss_flags: 0, ss_size: mapping.len() };
     // SAFETY: the mapping is whole, unused, and stays until `AltStack` is dropped, which disables it first.
     if unsafe { libc::sigaltstack(&raw const new, ptr::null_mut()) } != 0 {
         return Err(io::Error::last_os_error());
@@ -307,11 +292,7 @@ struct AltStack {
 
 impl Drop for AltStack {
     fn drop(&mut self) {
-        let none = libc::stack_t {
-            ss_sp: ptr::null_mut(),
-            ss_flags: libc::SS_DISABLE,
-            ss_size: ALT_STACK_SIZE,
-        };
+        let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: ALT_STACK_SIZE };
         // SAFETY: disabling is always allowed but from a handler, and thread-locals are not dropped in one.
         unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
     }

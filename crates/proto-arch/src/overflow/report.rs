@@ -26,10 +26,7 @@ impl ReportLine {
     /// An empty line.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            bytes: [0; CAPACITY],
-            len: 0,
-        }
+        Self { bytes: [0; CAPACITY], len: 0 }
     }
 
     /// What is in it so far.
@@ -66,10 +63,8 @@ impl fmt::Write for ReportLine {
         let room = CAPACITY - self.len;
         let taken = text.len().min(room);
         // `get`, not an index: a handler must not panic.
-        let (Some(to), Some(from)) = (
-            self.bytes.get_mut(self.len..self.len + taken),
-            text.as_bytes().get(..taken),
-        ) else {
+        let (Some(to), Some(from)) = (self.bytes.get_mut(self.len..self.len + taken), text.as_bytes().get(..taken))
+        else {
             return Err(fmt::Error);
         };
         to.copy_from_slice(from);
@@ -80,9 +75,7 @@ impl fmt::Write for ReportLine {
 
 impl fmt::Debug for ReportLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ReportLine")
-            .field(&String::from_utf8_lossy(self.as_bytes()))
-            .finish()
+        f.debug_tuple("ReportLine").field(&String::from_utf8_lossy(self.as_bytes())).finish()
     }
 }
 

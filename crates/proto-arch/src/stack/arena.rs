@@ -56,11 +56,7 @@ pub struct StackOptions {
 
 impl Default for StackOptions {
     fn default() -> Self {
-        Self {
-            size: DEFAULT_SIZE,
-            guard: 1,
-            guards: Guards::Best,
-        }
+        Self { size: DEFAULT_SIZE, guard: 1, guards: Guards::Best }
     }
 }
 
@@ -68,10 +64,7 @@ impl StackOptions {
     /// Stacks of `size` bytes with a guard of one page.
     #[must_use]
     pub fn with_size(size: usize) -> Self {
-        Self {
-            size,
-            ..Self::default()
-        }
+        Self { size, ..Self::default() }
     }
 }
 
@@ -135,9 +128,7 @@ impl StackArena {
         let (Some(size), Some(guard)) = (size, guard) else {
             return Err(bad_size);
         };
-        let fits = size
-            .checked_add(guard)
-            .is_some_and(|sum| sum <= isize::MAX as usize / Region::MAX_STACKS);
+        let fits = size.checked_add(guard).is_some_and(|sum| sum <= isize::MAX as usize / Region::MAX_STACKS);
         if options.size < MIN_SIZE || !fits {
             return Err(bad_size);
         }
@@ -145,19 +136,8 @@ impl StackArena {
             Guards::Best if map::has_guard_markers() => GuardKind::Marker,
             Guards::Best | Guards::Protected => GuardKind::Protect,
         };
-        let state = Mutex::new(State {
-            regions: Vec::new(),
-            pool: Name::END,
-            used_of_last: 0,
-            out: 0,
-            kept: None,
-        });
-        let shared = Arc::new(Shared {
-            size,
-            guard,
-            kind,
-            state,
-        });
+        let state = Mutex::new(State { regions: Vec::new(), pool: Name::END, used_of_last: 0, out: 0, kept: None });
+        let shared = Arc::new(Shared { size, guard, kind, state });
         Ok(Self { shared })
     }
 
@@ -266,20 +246,14 @@ impl Shared {
     }
 
     fn find_fresh(&self, state: &mut State) -> Result<Found, StackError> {
-        let full = state
-            .regions
-            .last()
-            .is_none_or(|last| state.used_of_last == last.stacks());
+        let full = state.regions.last().is_none_or(|last| state.used_of_last == last.stacks());
         if full {
             self.grow(state)?;
         }
         if self.kind == GuardKind::Protect {
             let budget = ProtectBudget::get();
             if !budget.take() {
-                return Err(StackError::GuardBudget {
-                    budget: budget.stacks,
-                    max_map_count: budget.max_map_count,
-                });
+                return Err(StackError::GuardBudget { budget: budget.stacks, max_map_count: budget.max_map_count });
             }
         }
         let index = state.used_of_last as u16; // below Region::MAX_STACKS
@@ -295,9 +269,7 @@ impl Shared {
     fn grow(&self, state: &mut State) -> Result<(), StackError> {
         let mapped: usize = state.regions.iter().map(|region| region.stacks()).sum();
         let mut stacks = (FIRST_REGION << state.regions.len().min(16)).min(Region::MAX_STACKS);
-        let number = u16::try_from(state.regions.len())
-            .ok()
-            .filter(|number| *number < u16::MAX);
+        let number = u16::try_from(state.regions.len()).ok().filter(|number| *number < u16::MAX);
         let number = number.ok_or(StackError::Map {
             bytes: self.size,
             stacks: mapped,
@@ -312,11 +284,7 @@ impl Shared {
                 }
                 Err(_) if stacks > 1 => stacks /= 2,
                 Err(source) => {
-                    return Err(StackError::Map {
-                        bytes: self.size + self.guard,
-                        stacks: mapped,
-                        source,
-                    });
+                    return Err(StackError::Map { bytes: self.size + self.guard, stacks: mapped, source });
                 }
             }
         }

@@ -72,11 +72,7 @@ impl Mapping {
         let start = self.start.as_ptr().wrapping_add(range.start);
         // SAFETY: the range lies inside the mapping (asserted); its owner agrees (the caller's duty).
         let result = unsafe { libc::madvise(start.cast(), range.len(), advice) };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Makes every access to `range` trap.
@@ -96,11 +92,7 @@ impl Mapping {
                 let start = self.start.as_ptr().wrapping_add(range.start);
                 // SAFETY: the range lies inside the mapping (asserted), and nobody accesses it (the caller's duty).
                 let result = unsafe { libc::mprotect(start.cast(), range.len(), libc::PROT_NONE) };
-                if result == 0 {
-                    Ok(())
-                } else {
-                    Err(io::Error::last_os_error())
-                }
+                if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
             }
         }
     }
@@ -196,18 +188,13 @@ impl ProtectBudget {
 
     fn of(max_map_count: usize, in_use: usize) -> Self {
         let left = max_map_count.saturating_sub(in_use);
-        Self {
-            stacks: left / 2 - left / 20,
-            max_map_count,
-        }
+        Self { stacks: left / 2 - left / 20, max_map_count }
     }
 
     /// Takes one from the budget. False if it is used up.
     pub(super) fn take(self) -> bool {
         // Relaxed: a count that orders nothing.
-        PROTECTED
-            .fetch_update(Relaxed, Relaxed, |used| (used < self.stacks).then_some(used + 1))
-            .is_ok()
+        PROTECTED.fetch_update(Relaxed, Relaxed, |used| (used < self.stacks).then_some(used + 1)).is_ok()
     }
 
     /// Gives `stacks` back, when their region is unmapped.

@@ -72,10 +72,7 @@ impl Region {
         debug_assert!(stacks <= Self::MAX_STACKS);
         let map = Mapping::reserve(stacks * (size + guard))?;
         let slots = (0..stacks)
-            .map(|_| Slot {
-                owner: AtomicPtr::new(ptr::null_mut()),
-                next: AtomicU32::new(Name::NONE),
-            })
+            .map(|_| Slot { owner: AtomicPtr::new(ptr::null_mut()), next: AtomicU32::new(Name::NONE) })
             .collect();
         let region = Box::new(Self {
             map,

@@ -44,17 +44,12 @@ impl Entry {
         let region = region.as_ptr();
         let vacant = nodes().find(|node| {
             // Release: pairs with the Acquire in `find`: the region's fields come first. A failure reads nothing.
-            node.region
-                .compare_exchange(ptr::null_mut(), region, Release, Relaxed)
-                .is_ok()
+            node.region.compare_exchange(ptr::null_mut(), region, Release, Relaxed).is_ok()
         });
         if let Some(node) = vacant {
             return Self(node);
         }
-        let node = Box::leak(Box::new(Node {
-            region: AtomicPtr::new(region),
-            next: ptr::null_mut(),
-        }));
+        let node = Box::leak(Box::new(Node { region: AtomicPtr::new(region), next: ptr::null_mut() }));
         let node: *mut Node = node;
         // Acquire here and in the failure: pairs with the Release below by whoever added that node.
         let mut first = FIRST.load(Acquire);

@@ -20,11 +20,7 @@ fn sizes_are_checked_and_rounded() {
     let stack = arena(MIN_SIZE + 1).take().expect("stack");
     assert_eq!(stack.size() % map::page_size(), 0);
     assert!(stack.size() > MIN_SIZE);
-    assert_eq!(
-        stack.base() - stack.limit(),
-        stack.size(),
-        "the first of an arena is not shifted"
-    );
+    assert_eq!(stack.base() - stack.limit(), stack.size(), "the first of an arena is not shifted");
 }
 
 #[test]
@@ -155,11 +151,8 @@ mod native {
 
     #[test]
     fn protected_pages_are_refused_before_the_limit_with_the_remedy() {
-        let arena = StackArena::new(StackOptions {
-            guards: Guards::Protected,
-            ..StackOptions::with_size(MIN_SIZE)
-        })
-        .expect("arena");
+        let arena = StackArena::new(StackOptions { guards: Guards::Protected, ..StackOptions::with_size(MIN_SIZE) })
+            .expect("arena");
         assert!(!arena.guards_are_free());
         let mut stacks = Vec::new();
         let error = loop {
@@ -178,11 +171,8 @@ mod native {
         assert_eq!(stacks.len(), before);
         drop(stacks);
         drop(arena);
-        let fresh = StackArena::new(StackOptions {
-            guards: Guards::Protected,
-            ..StackOptions::with_size(MIN_SIZE)
-        })
-        .expect("arena");
+        let fresh = StackArena::new(StackOptions { guards: Guards::Protected, ..StackOptions::with_size(MIN_SIZE) })
+            .expect("arena");
         fresh.take().expect("the budget came back with the region");
     }
 }

@@ -30,11 +30,7 @@ pub(super) fn to_list(cpus: &[usize]) -> String {
         }
     }
     let text = |&(first, last): &(usize, usize)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}–{last}")
-        }
+        if first == last { first.to_string() } else { format!("{first}–{last}") }
     };
     ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -44,11 +40,7 @@ pub(super) fn from_mask(text: &str) -> Option<Vec<usize>> {
     let mut cpus = Vec::new();
     for (index, word) in text.trim().rsplit(',').enumerate() {
         let digits = word.trim().trim_start_matches("0x");
-        let word = if digits.is_empty() {
-            0
-        } else {
-            u32::from_str_radix(digits, 16).ok()?
-        };
+        let word = if digits.is_empty() { 0 } else { u32::from_str_radix(digits, 16).ok()? };
         cpus.extend((0..32).filter(|bit| word >> bit & 1 == 1).map(|bit| index * 32 + bit));
     }
     Some(cpus)

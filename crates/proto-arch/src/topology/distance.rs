@@ -64,9 +64,7 @@ impl Topology {
     #[track_caller]
     pub fn nearest(&self, from: CoreId) -> Vec<CoreId> {
         let count = self.len();
-        let mut others: Vec<CoreId> = (1..count)
-            .map(|step| CoreId(((from.index() + step) % count) as u32))
-            .collect();
+        let mut others: Vec<CoreId> = (1..count).map(|step| CoreId(((from.index() + step) % count) as u32)).collect();
         others.sort_by_key(|core| self.distance(from, *core));
         others
     }

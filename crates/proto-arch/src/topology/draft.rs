@@ -26,19 +26,12 @@ pub(super) struct DraftGroup {
 
 impl Draft {
     pub(super) fn new(source: Source) -> Self {
-        Self {
-            cpus: Vec::new(),
-            groups: Vec::new(),
-            source,
-        }
+        Self { cpus: Vec::new(), groups: Vec::new(), source }
     }
 
     /// Cores side by side. `cpus` is not empty.
     pub(super) fn flat(cpus: Vec<usize>) -> Topology {
-        let draft = Self {
-            cpus,
-            ..Self::new(Source::Flat)
-        };
+        let draft = Self { cpus, ..Self::new(Source::Flat) };
         draft.build().expect("a flat machine with a core is consistent")
     }
 
@@ -92,16 +85,9 @@ impl Draft {
         let mut order: Vec<usize> = (0..self.cpus.len()).collect();
         order.sort_by_key(|&rank| (within[rank], rank));
 
-        let mut topology = Topology {
-            cores: Vec::with_capacity(order.len()),
-            groups: Vec::new(),
-            source: self.source,
-        };
+        let mut topology = Topology { cores: Vec::with_capacity(order.len()), groups: Vec::new(), source: self.source };
         for &rank in &order {
-            topology.cores.push(Core {
-                cpu: self.cpus[rank],
-                group_of: [None; Level::ALL.len()],
-            });
+            topology.cores.push(Core { cpu: self.cpus[rank], group_of: [None; Level::ALL.len()] });
         }
         for level in Level::ALL {
             let mut index_of = std::collections::HashMap::new();

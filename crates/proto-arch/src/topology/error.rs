@@ -49,11 +49,9 @@ impl fmt::Display for TopologyError {
             Self::File { path, source } => {
                 write!(f, "cannot read the topology file {}: {source}", path.display())
             }
-            Self::Size { cores } => write!(
-                f,
-                "a machine with {cores} cores: between 1 and {} are possible",
-                super::draft::MAX_CORES
-            ),
+            Self::Size { cores } => {
+                write!(f, "a machine with {cores} cores: between 1 and {} are possible", super::draft::MAX_CORES)
+            }
         }
     }
 }

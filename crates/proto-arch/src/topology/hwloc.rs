@@ -18,16 +18,8 @@ pub(super) fn read() -> Option<Topology> {
 
 fn draft(hwloc: &Hwloc) -> Draft {
     let version = hwlocality::hwloc_api_version();
-    let mut draft = Draft::new(Source::Hwloc(format!(
-        "{}.{}.{}",
-        version >> 16,
-        version >> 8 & 0xff,
-        version & 0xff
-    )));
-    draft.cpus = hwloc
-        .objects_with_type(ObjectType::PU)
-        .filter_map(|pu| pu.os_index())
-        .collect();
+    let mut draft = Draft::new(Source::Hwloc(format!("{}.{}.{}", version >> 16, version >> 8 & 0xff, version & 0xff)));
+    draft.cpus = hwloc.objects_with_type(ObjectType::PU).filter_map(|pu| pu.os_index()).collect();
     for (kind, level) in [
         (ObjectType::Package, Level::Package),
         (ObjectType::NUMANode, Level::NumaNode),

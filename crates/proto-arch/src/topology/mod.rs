@@ -84,14 +84,7 @@ pub enum Level {
 
 impl Level {
     /// All of them, from the widest to the narrowest.
-    pub const ALL: [Self; 6] = [
-        Self::Package,
-        Self::NumaNode,
-        Self::L3,
-        Self::L2,
-        Self::L1,
-        Self::PhysicalCore,
-    ];
+    pub const ALL: [Self; 6] = [Self::Package, Self::NumaNode, Self::L3, Self::L2, Self::L1, Self::PhysicalCore];
 }
 
 impl fmt::Display for Level {
@@ -269,10 +262,8 @@ impl Topology {
     /// [`TopologyError::File`] if it cannot be read, otherwise as there.
     pub fn from_hwloc_xml_file(path: impl AsRef<Path>) -> Result<Self, TopologyError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|source| TopologyError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| TopologyError::File { path: path.to_owned(), source })?;
         Self::from_hwloc_xml(&text)
     }
 

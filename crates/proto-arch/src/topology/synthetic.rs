@@ -33,11 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Topology, TopologyError> {
 }
 
 fn error<T>(text: &str, at: usize, problem: impl Into<String>) -> Result<T, TopologyError> {
-    Err(TopologyError::Description {
-        text: text.to_owned(),
-        at,
-        problem: problem.into(),
-    })
+    Err(TopologyError::Description { text: text.to_owned(), at, problem: problem.into() })
 }
 
 struct Parser<'a> {
@@ -107,11 +103,7 @@ impl<'a> Parser<'a> {
                 self.skip_blanks();
                 Ok(())
             }
-            _ => error(
-                self.text,
-                self.at,
-                "expected `×`, `x`, `*` or `,` before the next level",
-            ),
+            _ => error(self.text, self.at, "expected `×`, `x`, `*` or `,` before the next level"),
         }
     }
 
@@ -140,11 +132,7 @@ impl<'a> Parser<'a> {
             "core" => Unit::Level(Level::PhysicalCore),
             "thread" | "pu" => Unit::Thread,
             "" => {
-                return error(
-                    self.text,
-                    at,
-                    "expected of what: packages, numa, l3, l2, l1, cores or threads",
-                );
+                return error(self.text, at, "expected of what: packages, numa, l3, l2, l1, cores or threads");
             }
             other => {
                 let problem =
@@ -181,11 +169,7 @@ fn check_order(text: &str, steps: &[Step]) -> Result<(), TopologyError> {
             return error(text, step.at, "this level is there twice");
         }
         if index > 0 && rank(steps[index - 1].what) > rank(step.what) {
-            return error(
-                text,
-                step.at,
-                "levels go from the outside in, and this one is wider than the one before",
-            );
+            return error(text, step.at, "levels go from the outside in, and this one is wider than the one before");
         }
     }
     Ok(())

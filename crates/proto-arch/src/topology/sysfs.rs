@@ -37,11 +37,7 @@ pub(super) fn read(root: &Path) -> Option<Topology> {
             };
             let list = read_list(&cache.join("shared_cpu_list")).filter(|list| is_first(list, cpu));
             if let (true, Some(list)) = (kind != "Instruction", list) {
-                draft.add(
-                    level,
-                    list,
-                    read_word(&cache.join("size")).and_then(|size| bytes(&size)),
-                );
+                draft.add(level, list, read_word(&cache.join("size")).and_then(|size| bytes(&size)));
             }
         }
     }

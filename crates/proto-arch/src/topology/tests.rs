@@ -12,10 +12,7 @@ fn count(machine: &Topology, level: Level) -> usize {
 fn is_consistent(machine: &Topology) {
     assert!(machine.len() > 0);
     for level in Level::ALL {
-        let mut members: Vec<CoreId> = machine
-            .groups(level)
-            .flat_map(|group| group.members().to_vec())
-            .collect();
+        let mut members: Vec<CoreId> = machine.groups(level).flat_map(|group| group.members().to_vec()).collect();
         let all = members.len();
         members.sort_unstable();
         members.dedup();
@@ -55,14 +52,7 @@ fn descriptions_in_words() {
     }
     let machine = parsed("2 packages × 2 NUMA nodes × 2 L3 caches × 4 cores");
     is_consistent(&machine);
-    assert_eq!(
-        (
-            machine.len(),
-            count(&machine, Level::NumaNode),
-            count(&machine, Level::L3)
-        ),
-        (32, 4, 8)
-    );
+    assert_eq!((machine.len(), count(&machine, Level::NumaNode), count(&machine, Level::L3)), (32, 4, 8));
     assert_eq!(parsed("8 threads").len(), 8);
     assert_eq!(count(&parsed("8 threads"), Level::PhysicalCore), 8);
 }
@@ -137,10 +127,7 @@ fn nearest_lists_all_others_in_order_and_not_all_the_same_first() {
         assert!(!nearest.contains(&core));
         assert!(nearest.is_sorted_by_key(|other| machine.distance(core, *other)));
     }
-    let first: Vec<usize> = machine
-        .core_ids()
-        .map(|core| machine.nearest(core)[0].index())
-        .collect();
+    let first: Vec<usize> = machine.core_ids().map(|core| machine.nearest(core)[0].index()).collect();
     assert_eq!(first, [1, 2, 3, 0, 5, 6, 7, 4]);
 }
 
@@ -149,17 +136,11 @@ fn a_restricted_machine_keeps_its_shape_and_cpu_numbers() {
     let machine = parsed("2 packages × 4 cores × 2 threads");
     let part = machine.restricted_to(&[3, 8, 9, 99]).expect("three of them are in it");
     is_consistent(&part);
-    assert_eq!(
-        part.core_ids().map(|core| part.cpu(core)).collect::<Vec<_>>(),
-        [3, 8, 9]
-    );
+    assert_eq!(part.core_ids().map(|core| part.cpu(core)).collect::<Vec<_>>(), [3, 8, 9]);
     assert_eq!(count(&part, Level::Package), 2);
     assert_eq!(part.distance(CoreId::new(1), CoreId::new(2)), Distance::SmtSibling);
     assert_eq!(machine.restricted_to(&[99]), None);
-    assert_eq!(
-        machine.restricted_to(&(0..16).collect::<Vec<_>>()).as_ref(),
-        Some(&machine)
-    );
+    assert_eq!(machine.restricted_to(&(0..16).collect::<Vec<_>>()).as_ref(), Some(&machine));
 }
 
 #[test]
@@ -180,11 +161,7 @@ fn trees_are_for_people() {
          └─ package, NUMA node\n   \
             └─ 6 × core: cpus 0–5"
     );
-    assert!(
-        parsed("1 package × 10 cores × 2 threads")
-            .to_string()
-            .ends_with("└─ 10 × core of 2 threads: cpus 0–19")
-    );
+    assert!(parsed("1 package × 10 cores × 2 threads").to_string().ends_with("└─ 10 × core of 2 threads: cpus 0–19"));
 }
 
 /// As `lstopo` writes it, shortened: two packages of two cores of two threads, numbered as Linux does.
@@ -216,17 +193,10 @@ fn xml_of_hwloc_is_read_without_it() {
     let machine = Topology::from_hwloc_xml(XML).expect("it is hwloc's");
     is_consistent(&machine);
     let cpus: Vec<usize> = machine.core_ids().map(|core| machine.cpu(core)).collect();
-    assert_eq!(
-        cpus,
-        [0, 4, 1, 5, 2, 6, 3, 7],
-        "neighbours in number are neighbours in the machine"
-    );
+    assert_eq!(cpus, [0, 4, 1, 5, 2, 6, 3, 7], "neighbours in number are neighbours in the machine");
     let l3: Vec<&Group> = machine.groups(Level::L3).collect();
     assert_eq!((l3.len(), l3[0].bytes(), l3[0].members().len()), (1, Some(32 << 20), 4));
-    assert_eq!(
-        machine.groups(Level::NumaNode).next().and_then(Group::bytes),
-        Some(1 << 30)
-    );
+    assert_eq!(machine.groups(Level::NumaNode).next().and_then(Group::bytes), Some(1 << 30));
     assert_eq!(*machine.source(), Source::HwlocXml);
 }
 
@@ -238,14 +208,7 @@ fn version_1_of_the_xml_is_understood() {
         </object></object></object></object></topology>"#;
     let machine = Topology::from_hwloc_xml(text).expect("it is hwloc's");
     is_consistent(&machine);
-    assert_eq!(
-        (
-            machine.len(),
-            count(&machine, Level::L2),
-            count(&machine, Level::PhysicalCore)
-        ),
-        (2, 1, 1)
-    );
+    assert_eq!((machine.len(), count(&machine, Level::L2), count(&machine, Level::PhysicalCore)), (2, 1, 1));
 }
 
 #[test]
@@ -277,10 +240,7 @@ mod native {
         cpus.sort_unstable();
         assert_eq!(cpus, crate::pin::usable_cpus());
         let expected = if cfg!(hwloc_present) { "hwloc" } else { "sysfs" };
-        assert!(
-            machine.source().to_string().starts_with(expected) || *machine.source() == Source::Flat,
-            "{machine}"
-        );
+        assert!(machine.source().to_string().starts_with(expected) || *machine.source() == Source::Flat, "{machine}");
     }
 
     #[test]
@@ -310,15 +270,10 @@ mod native {
         write("cpu/online", "0-7\n");
         for cpu in 0..8 {
             let (package, first) = (cpu % 4 / 2, cpu % 4);
-            let (core_file, package_file) = [
-                ("core_cpus_list", "package_cpus_list"),
-                ("thread_siblings_list", "core_siblings_list"),
-            ][package];
+            let (core_file, package_file) =
+                [("core_cpus_list", "package_cpus_list"), ("thread_siblings_list", "core_siblings_list")][package];
             let of_package = ["0-1,4-5", "2-3,6-7"][package];
-            write(
-                &format!("cpu/cpu{cpu}/topology/{core_file}"),
-                &format!("{first},{}\n", first + 4),
-            );
+            write(&format!("cpu/cpu{cpu}/topology/{core_file}"), &format!("{first},{}\n", first + 4));
             write(&format!("cpu/cpu{cpu}/topology/{package_file}"), of_package);
             for (index, (kind, level, shared)) in [
                 ("Data", 1, format!("{first},{}", first + 4)),
@@ -337,10 +292,7 @@ mod native {
         }
         write("node/online", "0-2");
         write("node/node0/cpulist", "0-1,4-5");
-        write(
-            "node/node0/meminfo",
-            "Node 0 MemTotal:       1048576 kB\nNode 0 MemFree: 1 kB\n",
-        );
+        write("node/node0/meminfo", "Node 0 MemTotal:       1048576 kB\nNode 0 MemFree: 1 kB\n");
         write("node/node1/cpulist", "2-3,6-7");
         write("node/node2/cpulist", "\n");
         let machine = sysfs::read(&root).expect("readable");
@@ -348,19 +300,10 @@ mod native {
         is_consistent(&machine);
         let cpus: Vec<usize> = machine.core_ids().map(|core| machine.cpu(core)).collect();
         assert_eq!(cpus, [0, 4, 1, 5, 2, 6, 3, 7]);
-        let counts = [
-            Level::Package,
-            Level::NumaNode,
-            Level::L3,
-            Level::L1,
-            Level::PhysicalCore,
-        ];
+        let counts = [Level::Package, Level::NumaNode, Level::L3, Level::L1, Level::PhysicalCore];
         assert_eq!(counts.map(|level| count(&machine, level)), [2, 2, 2, 4, 4]);
         assert_eq!(machine.groups(Level::L3).next().and_then(Group::bytes), Some(32 << 20));
-        assert_eq!(
-            machine.groups(Level::NumaNode).next().and_then(Group::bytes),
-            Some(1 << 30)
-        );
+        assert_eq!(machine.groups(Level::NumaNode).next().and_then(Group::bytes), Some(1 << 30));
         assert_eq!(sysfs::read(&root), None, "nothing is there any more");
     }
 }

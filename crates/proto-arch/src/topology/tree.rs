@@ -36,18 +36,12 @@ impl fmt::Display for Topology {
 
 impl<'a> Node<'a> {
     fn of(machine: &'a Topology, groups: Vec<&'a Group>, members: Vec<CoreId>, levels: &[Level]) -> Self {
-        let mut node = Self {
-            groups,
-            members,
-            children: Vec::new(),
-        };
+        let mut node = Self { groups, members, children: Vec::new() };
         let Some((&level, deeper)) = levels.split_first() else {
             return node;
         };
-        let inside: Vec<&Group> = machine
-            .groups(level)
-            .filter(|group| node.members.binary_search(&group.members[0]).is_ok())
-            .collect();
+        let inside: Vec<&Group> =
+            machine.groups(level).filter(|group| node.members.binary_search(&group.members[0]).is_ok()).collect();
         let is_whole = |group: &&Group| group.members == node.members;
         match inside.as_slice() {
             // Not the root's: its line is about the whole.
@@ -63,10 +57,8 @@ impl<'a> Node<'a> {
                 Self::of(machine, node.groups, node.members, deeper)
             }
             inside => {
-                node.children = inside
-                    .iter()
-                    .map(|group| Self::of(machine, vec![group], group.members.clone(), deeper))
-                    .collect();
+                node.children =
+                    inside.iter().map(|group| Self::of(machine, vec![group], group.members.clone(), deeper)).collect();
                 node
             }
         }

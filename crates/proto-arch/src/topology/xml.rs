@@ -12,9 +12,8 @@ pub(super) fn parse(text: &str) -> Result<Topology, TopologyError> {
         allow_dtd: true, // hwloc names one
         ..roxmltree::ParsingOptions::default()
     };
-    let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| TopologyError::Xml {
-        problem: error.to_string(),
-    })?;
+    let document = roxmltree::Document::parse_with_options(text, options)
+        .map_err(|error| TopologyError::Xml { problem: error.to_string() })?;
     let problem = |problem: String| TopologyError::Xml { problem };
     if !document.root_element().has_tag_name("topology") {
         let name = document.root_element().tag_name().name();
@@ -29,9 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Topology, TopologyError> {
                 let line = document.text_pos_at(object.range().start).row;
                 let index = number("os_index").and_then(|index| usize::try_from(index).ok());
                 let index = index.filter(|index| *index < super::draft::MAX_CORES);
-                draft
-                    .cpus
-                    .push(index.ok_or_else(|| problem(format!("the PU in line {line} has no usable os_index")))?);
+                draft.cpus.push(index.ok_or_else(|| problem(format!("the PU in line {line} has no usable os_index")))?);
                 continue;
             }
             ("Package" | "Socket", _) => Level::Package,

@@ -39,10 +39,7 @@ unsafe impl<A: Assigner> Sync for Typed<A> {}
 
 impl<A: Assigner> Typed<A> {
     #[inline]
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "each element is one controller's own (invariant of `cores`)"
-    )]
+    #[expect(clippy::mut_from_ref, reason = "each element is one controller's own (invariant of `cores`)")]
     fn core(&self, cores: &Cores<'_>) -> &mut A::Core {
         let slot = self.cores[cores.index()].get();
         // SAFETY: this controller's own element; `Erased`'s methods do not nest, so no other reference is alive.
@@ -84,10 +81,7 @@ pub(crate) struct Instance {
 
 impl fmt::Debug for Instance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Instance")
-            .field("name", &self.name)
-            .field("retired", &self.retired)
-            .finish_non_exhaustive()
+        f.debug_struct("Instance").field("name", &self.name).field("retired", &self.retired).finish_non_exhaustive()
     }
 }
 
@@ -96,11 +90,7 @@ impl Instance {
         let cores = (0..count).map(|_| CachePadded::new(UnsafeCell::new(None))).collect();
         let shared = Locked::new(assigner.shared());
         Instance {
-            erased: Box::new(Typed {
-                assigner,
-                cores,
-                shared,
-            }),
+            erased: Box::new(Typed { assigner, cores, shared }),
             pools: (0..count).map(|_| CachePadded::new(Pool::new())).collect(),
             name: std::any::type_name::<A>(),
             retired: AtomicBool::new(false),

@@ -104,10 +104,7 @@ unsafe impl<T: Send> Sync for Locked<T> {}
 impl<T> Locked<T> {
     /// Wraps `value`.
     pub const fn new(value: T) -> Self {
-        Locked {
-            lock: SpinWord::new(),
-            value: std::cell::UnsafeCell::new(value),
-        }
+        Locked { lock: SpinWord::new(), value: std::cell::UnsafeCell::new(value) }
     }
 
     /// Runs `f` on the value, alone. Keep it short: other cores spin meanwhile.
@@ -153,10 +150,7 @@ pub struct Cores<'a> {
 
 impl fmt::Debug for Cores<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cores")
-            .field("index", &self.index())
-            .field("count", &self.count())
-            .finish_non_exhaustive()
+        f.debug_struct("Cores").field("index", &self.index()).field("count", &self.count()).finish_non_exhaustive()
     }
 }
 

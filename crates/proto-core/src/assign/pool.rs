@@ -31,11 +31,7 @@ impl fmt::Debug for Pool {
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Pool {
-            queue: Locked::new(VecDeque::new()),
-            given: AtomicU64::new(0),
-            gone: AtomicU64::new(0),
-        }
+        Pool { queue: Locked::new(VecDeque::new()), given: AtomicU64::new(0), gone: AtomicU64::new(0) }
     }
 
     /// Puts work in, at the back.
@@ -50,8 +46,7 @@ impl Pool {
         self.queue.with(|queue| {
             queue.push_back(work);
             // ORDERING: Relaxed: written under the lock; read outside as a hint.
-            self.given
-                .store(self.given.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            self.given.store(self.given.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         });
         Ok(())
     }
@@ -76,8 +71,7 @@ impl Pool {
         self.queue.with(|queue| {
             let work = queue.pop_back()?;
             // Keeps `given - gone` the length and the ages of the rest right.
-            self.given
-                .store(self.given.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+            self.given.store(self.given.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
             Some(work)
         })
     }
@@ -85,8 +79,7 @@ impl Pool {
     /// Under the lock.
     fn count_gone(&self, n: u64) {
         // ORDERING: Relaxed: as in `push`.
-        self.gone
-            .store(self.gone.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+        self.gone.store(self.gone.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
     /// How much work there is: a hint.

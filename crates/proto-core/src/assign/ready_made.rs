@@ -103,10 +103,7 @@ impl Assigner for Locality {
 
     fn core(&self, cores: &Cores<'_>) -> Queues {
         let order = cores.core.others().collect();
-        Queues {
-            order,
-            ..Queues::default()
-        }
+        Queues { order, ..Queues::default() }
     }
 
     fn shared(&self) {}
@@ -218,13 +215,7 @@ impl Assigner for Priority {
         let new_first = core.new_first;
         let newer = |new: Option<u8>| new.is_some() && (new > own || (new == own && new_first));
         shared
-            .with(|queues| {
-                if newer(highest(queues)) {
-                    take_highest(queues)
-                } else {
-                    None
-                }
-            })
+            .with(|queues| if newer(highest(queues)) { take_highest(queues) } else { None })
             .or_else(|| take_highest(&mut core.own))
     }
 

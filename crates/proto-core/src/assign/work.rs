@@ -79,9 +79,6 @@ impl Drop for Work {
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Work")
-            .field("name", &self.name())
-            .field("started", &self.is_started())
-            .finish()
+        f.debug_struct("Work").field("name", &self.name()).field("started", &self.is_started()).finish()
     }
 }

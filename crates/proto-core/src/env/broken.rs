@@ -13,10 +13,7 @@ static MESSAGES: Mutex<Vec<(usize, Arc<str>)>> = Mutex::new(Vec::new());
 
 pub(crate) fn leave_message(block: &'static Block, message: &Arc<str>) {
     let id = std::ptr::from_ref(block).addr();
-    MESSAGES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push((id, Arc::clone(message)));
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner).push((id, Arc::clone(message)));
 }
 
 #[cold]

@@ -98,10 +98,7 @@ impl CellHead {
     /// # Safety
     ///
     /// - The lock is held, and no other reference to the cold part is alive.
-    #[expect(
-        clippy::mut_from_ref,
-        reason = "the environment's lock makes it exclusive: duty of the caller"
-    )]
+    #[expect(clippy::mut_from_ref, reason = "the environment's lock makes it exclusive: duty of the caller")]
     pub(crate) unsafe fn cold(&self) -> &mut ColdPart {
         // SAFETY: duty of the caller.
         unsafe { &mut *self.cold.get() }.get_or_insert_default()
@@ -175,11 +172,7 @@ impl<E> EnvCell<E> {
 
     /// The value, without a lock: nobody else has the cell. `None` if a handler's panic broke it.
     pub fn get_mut(&mut self) -> Option<&mut E> {
-        if self.head.broken.get() {
-            None
-        } else {
-            Some(self.value.get_mut())
-        }
+        if self.head.broken.get() { None } else { Some(self.value.get_mut()) }
     }
 
     /// Takes the value out. `None` if a handler's panic broke the environment.
@@ -236,12 +229,7 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R, Reply = ()>,
     {
-        const {
-            assert!(
-                matches!(<E as RequestHandler<R>>::KIND, Kind::Release),
-                "`release` takes Kind::Release requests"
-            )
-        };
+        const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
         let _ = self.release_asking(request);
     }
 
@@ -270,12 +258,7 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R>,
     {
-        const {
-            assert!(
-                matches!(<E as RequestHandler<R>>::KIND, Kind::Release),
-                "`release` takes Kind::Release requests"
-            )
-        };
+        const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
         let mut reply = MaybeUninit::<E::Reply>::uninit();
         // SAFETY: the reply stays in this frame, and a release is answered before its pass ends, or not at all.
         match unsafe { self.pass_current(ctx::get(), request, reply.as_mut_ptr(), Location::caller()) } {
@@ -411,9 +394,7 @@ impl<E> EnvCell<E> {
         if seen & attention::DOOR != 0 {
             wait::door(ctx, seen, info, place)?;
         }
-        let Some(block) = ctx.current() else {
-            wait::misplaced_request(ctx, info)
-        };
+        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
         // SAFETY: `block` runs here; the rest is the caller's duty.
         unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut(), seen) }
     }
@@ -430,8 +411,6 @@ impl<E> Drop for EnvCell<E> {
 
 impl<E> fmt::Debug for EnvCell<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnvCell")
-            .field("made_at", &self.head.place)
-            .finish_non_exhaustive()
+        f.debug_struct("EnvCell").field("made_at", &self.head.place).finish_non_exhaustive()
     }
 }

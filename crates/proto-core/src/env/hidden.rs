@@ -60,9 +60,7 @@ pub struct Hidden<'h> {
 
 impl fmt::Debug for Hidden<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hidden")
-            .field("status", &self.status)
-            .finish_non_exhaustive()
+        f.debug_struct("Hidden").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
@@ -194,10 +192,7 @@ impl<'h> Hidden<'h> {
         let place = block.reason().map_or(Location::caller(), |(_, place)| place);
         // SAFETY: what the closure captures may be shorter-lived than 'static, but it runs before this pass returns; the loan's
         // cell lives as long as its lender waits, and the lender's wait is claimed for this closure.
-        unsafe {
-            self.after
-                .op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place))
-        };
+        unsafe { self.after.op(move |ctx| wait::carry_on(ctx, claimed, loan, request, place)) };
         Ok(Woken::new(block, ()))
     }
 
@@ -217,17 +212,11 @@ impl<'h> Hidden<'h> {
                 "only a Kind::Release request may be posted: nobody awaits it"
             )
         };
-        assert!(
-            self.origin.is_null(),
-            "a request that was forwarded, or is a branch of a select, cannot post"
-        );
+        assert!(self.origin.is_null(), "a request that was forwarded, or is a branch of a select, cannot post");
         loan.check(caller.block);
         let (cell, block, place) = (loan.cell, caller.block, caller.place);
         // SAFETY: as in `forward`; the lender is the caller, which goes on only after this pass.
-        unsafe {
-            self.after
-                .op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place))
-        };
+        unsafe { self.after.op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place)) };
     }
 
     /// Drops `value` after the unlock. User values have destructors, and those are user code.

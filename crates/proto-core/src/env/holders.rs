@@ -28,12 +28,7 @@ pub(crate) struct Holder {
 
 impl Holder {
     pub(crate) const fn new() -> Holder {
-        Holder {
-            block: Cell::new(ptr::null()),
-            place: Cell::new(None),
-            more: Cell::new(0),
-            core: Cell::new(0),
-        }
+        Holder { block: Cell::new(ptr::null()), place: Cell::new(None), more: Cell::new(0), core: Cell::new(0) }
     }
 
     #[inline(always)]
@@ -105,7 +100,5 @@ pub(crate) fn id_of(core: *const Core) -> u32 {
 #[inline(always)]
 fn count(block: &Block, change: i32) {
     // ORDERING: Relaxed: see above.
-    block
-        .held
-        .store(block.held.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+    block.held.store(block.held.load(Ordering::Relaxed) + change, Ordering::Relaxed);
 }

@@ -56,9 +56,7 @@ impl<E> EnvCell<E> {
         let place = Location::caller();
         let ctx = ctx::get();
         let info = InfoOf::<E, R>::INFO;
-        let Some(block) = ctx.current() else {
-            wait::misplaced_request(ctx, info)
-        };
+        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
         let loan = Loan {
             cell: NonNull::from(lent),
             block,

@@ -126,9 +126,6 @@ pub(crate) struct Info {
 pub(crate) struct InfoOf<E, R>(std::marker::PhantomData<(E, R)>);
 
 impl<E: RequestHandler<R>, R> InfoOf<E, R> {
-    pub(crate) const INFO: &'static Info = &Info {
-        request: std::any::type_name::<R>,
-        environment: std::any::type_name::<E>,
-        kind: E::KIND,
-    };
+    pub(crate) const INFO: &'static Info =
+        &Info { request: std::any::type_name::<R>, environment: std::any::type_name::<E>, kind: E::KIND };
 }

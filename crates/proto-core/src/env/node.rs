@@ -88,10 +88,7 @@ struct Head {
 
 impl Head {
     const fn new() -> Head {
-        Head {
-            first: Cell::new(ptr::null()),
-            last: Cell::new(ptr::null()),
-        }
+        Head { first: Cell::new(ptr::null()), last: Cell::new(ptr::null()) }
     }
 }
 
@@ -102,21 +99,14 @@ const INLINE: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Heads {
     inline: [Head; INLINE],
-    #[expect(
-        clippy::box_collection,
-        reason = "eight bytes in every object instead of 24 for what few objects have"
-    )]
+    #[expect(clippy::box_collection, reason = "eight bytes in every object instead of 24 for what few objects have")]
     more: UnsafeCell<Option<Box<Vec<Head>>>>,
     used: Cell<u16>,
 }
 
 impl Heads {
     pub(crate) const fn new() -> Heads {
-        Heads {
-            inline: [const { Head::new() }; INLINE],
-            more: UnsafeCell::new(None),
-            used: Cell::new(0),
-        }
+        Heads { inline: [const { Head::new() }; INLINE], more: UnsafeCell::new(None), used: Cell::new(0) }
     }
 
     /// A new queue's number, from 1. Beyond the inline ones this allocates under the lock, once in the cell's life for
@@ -126,9 +116,7 @@ impl Heads {
         self.used.set(slot);
         if usize::from(slot) > INLINE {
             // SAFETY: the cell's lock is held (invariant), and no reference into the vector is alive.
-            unsafe { &mut *self.more.get() }
-                .get_or_insert_default()
-                .push(Head::new());
+            unsafe { &mut *self.more.get() }.get_or_insert_default().push(Head::new());
         }
         slot
     }
@@ -138,9 +126,7 @@ impl Heads {
         match self.inline.get(index) {
             Some(head) => head,
             // SAFETY: the cell's lock is held, and the vector grows only in `assign`.
-            None => &unsafe { &*self.more.get() }
-                .as_ref()
-                .expect("queue numbers come from `assign`")[index - INLINE],
+            None => &unsafe { &*self.more.get() }.as_ref().expect("queue numbers come from `assign`")[index - INLINE],
         }
     }
 

@@ -63,13 +63,7 @@ impl<E> EnvCell<E> {
         let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
         let caller = Caller::new(block, reply, place);
         let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
-            let unwinding = Unwinding {
-                cell: self,
-                ctx,
-                version,
-                hidden: &raw mut *hidden,
-                requester: block,
-            };
+            let unwinding = Unwinding { cell: self, ctx, version, hidden: &raw mut *hidden, requester: block };
             // SAFETY: the spinlock is held and the environment is not broken.
             let value = unsafe { &mut *self.value.get() };
             value.handle(request, caller, hidden);
@@ -125,10 +119,7 @@ impl<E> EnvCell<E> {
     ) where
         E: RequestHandler<R>,
     {
-        let mut origin = Origin::Forwarded {
-            forward: Some(forward),
-            recheck: false,
-        };
+        let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
         // SAFETY: duties of the caller; `origin` is this frame's.
         let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin, ctx.attention()) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.

@@ -60,15 +60,7 @@ where
         let request = (self.make)();
         // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node; `origin` is this frame's.
         let passed = unsafe {
-            self.cell.pass(
-                ctx,
-                block,
-                self.reply.as_mut_ptr(),
-                request,
-                place,
-                &raw mut origin,
-                ctx.attention(),
-            )
+            self.cell.pass(ctx, block, self.reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention())
         };
         passed.map(|(status, _)| status)
     }
@@ -108,9 +100,7 @@ pub struct Select<'a, Out> {
 
 impl<Out> fmt::Debug for Select<'_, Out> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Select")
-            .field("branches", &self.branches.len())
-            .finish()
+        f.debug_struct("Select").field("branches", &self.branches.len()).finish()
     }
 }
 
@@ -121,11 +111,7 @@ impl<Out> Default for Select<'_, Out> {
 }
 
 /// What reports say of a select.
-const INFO: &Info = &Info {
-    request: || "select",
-    environment: || "several environments",
-    kind: Kind::Abandonable,
-};
+const INFO: &Info = &Info { request: || "select", environment: || "several environments", kind: Kind::Abandonable };
 
 impl<'a, Out> Select<'a, Out> {
     /// A select without branches.
@@ -147,19 +133,9 @@ impl<'a, Out> Select<'a, Out> {
         M: FnMut() -> R + 'a,
         F: FnOnce(E::Reply) -> Out + 'a,
     {
-        assert!(
-            self.branches.len() < usize::from(Key::BRANCHES),
-            "a select has at most {} branches",
-            Key::BRANCHES
-        );
+        assert!(self.branches.len() < usize::from(Key::BRANCHES), "a select has at most {} branches", Key::BRANCHES);
         let node = Box::new(Node::new());
-        self.branches.push(Box::new(On {
-            cell,
-            make,
-            then: Some(then),
-            node,
-            reply: Box::new(MaybeUninit::uninit()),
-        }));
+        self.branches.push(Box::new(On { cell, make, then: Some(then), node, reply: Box::new(MaybeUninit::uninit()) }));
         self
     }
 
@@ -176,9 +152,7 @@ impl<'a, Out> Select<'a, Out> {
         if seen & attention::DOOR != 0 {
             wait::door(ctx, seen, INFO, place)?;
         }
-        let Some(block) = ctx.current() else {
-            wait::misplaced_request(ctx, INFO)
-        };
+        let Some(block) = ctx.current() else { wait::misplaced_request(ctx, INFO) };
         if ctx.in_handler.get().is_some() {
             wait::misplaced_request(ctx, INFO);
         }
@@ -204,11 +178,7 @@ impl<'a, Out> Select<'a, Out> {
                     if notes.cancel || notes.deadline {
                         let claim = block.wait.claim_own(key);
                         block.wait.publish(claim);
-                        break Err(Stopped::Ended(if notes.cancel {
-                            Ended::Cancelled
-                        } else {
-                            Ended::Deadline
-                        }));
+                        break Err(Stopped::Ended(if notes.cancel { Ended::Cancelled } else { Ended::Deadline }));
                     }
                 }
                 Ok(Err(why)) => {
@@ -234,9 +204,7 @@ impl<'a, Out> Select<'a, Out> {
             }
             Ok(end) => {
                 wait::finish(block, INFO, end)?;
-                let End::Answered(branch) = end else {
-                    unreachable!("`finish` passes answers only")
-                };
+                let End::Answered(branch) = end else { unreachable!("`finish` passes answers only") };
                 let branch = usize::from(branch);
                 Ok((branch, self.branches[branch].finish()))
             }

@@ -35,12 +35,7 @@ pub struct Caller<'h, T> {
 impl<T> Caller<'_, T> {
     #[inline(always)]
     pub(crate) fn new(block: &'static Block, reply: *mut T, place: &'static Location<'static>) -> Self {
-        Caller {
-            block,
-            reply,
-            place,
-            _handler: PhantomData,
-        }
+        Caller { block, reply, place, _handler: PhantomData }
     }
 }
 
@@ -116,11 +111,7 @@ impl<T> Suspended<T> {
     pub(crate) fn begin_forward(self) -> Option<Forwarded<T>> {
         let this = ManuallyDrop::new(self);
         let forward = this.block.wait.begin_forward(this.key).ok()?;
-        Some(Forwarded {
-            block: this.block,
-            reply: this.reply,
-            forward,
-        })
+        Some(Forwarded { block: this.block, reply: this.reply, forward })
     }
 }
 
@@ -151,13 +142,7 @@ impl<D> Woken<D> {
 
     /// The data and the timeline.
     pub fn split(self) -> (Woken, D) {
-        (
-            Woken {
-                block: self.block,
-                data: (),
-            },
-            self.data,
-        )
+        (Woken { block: self.block, data: () }, self.data)
     }
 }
 
@@ -185,20 +170,14 @@ pub struct Who {
 impl Who {
     /// A timeline that waits, or was just resumed: what it noted when it began to wait.
     fn waiting(block: &'static Block) -> Who {
-        Who {
-            block,
-            place: block.reason().map(|(_, place)| place),
-        }
+        Who { block, place: block.reason().map(|(_, place)| place) }
     }
 }
 
 impl<T> Timeline for Caller<'_, T> {
     #[inline(always)]
     fn who(&self) -> Who {
-        Who {
-            block: self.block,
-            place: Some(self.place),
-        }
+        Who { block: self.block, place: Some(self.place) }
     }
 }
 

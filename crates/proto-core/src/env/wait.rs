@@ -52,10 +52,7 @@ pub(crate) struct SpinBudget {
 
 impl SpinBudget {
     pub(crate) fn new() -> Self {
-        SpinBudget {
-            left: SPIN_LOOKS,
-            pauses: 1,
-        }
+        SpinBudget { left: SPIN_LOOKS, pauses: 1 }
     }
 
     /// Waits until somebody has passed since `seen`. `false` if the budget ran out.
@@ -200,9 +197,7 @@ pub(crate) fn unanswered(
     deadline: Option<Instant>,
     reply: *mut (),
 ) -> Result<(), Ended> {
-    let Some(block) = ctx.current() else {
-        misplaced_request(ctx, info)
-    };
+    let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
     match begin(ctx, block, status, info, place, deadline) {
         How::Vp => controller::switch_away(ctx, block),
         How::Lost => return Err(Ended::Abandoned((info.request)())),
@@ -253,10 +248,7 @@ fn not_queued(status: Status, info: &Info) {
         status != Status::TryAgain,
         "the handler of {names} asks its caller to try again, which this request cannot"
     );
-    debug_assert!(
-        false,
-        "the handler of {names} returned with its caller neither answered, queued nor suspended"
-    );
+    debug_assert!(false, "the handler of {names} returned with its caller neither answered, queued nor suspended");
 }
 
 /// After the wait: what the request yields, if not its reply.
@@ -323,10 +315,7 @@ fn stand_otherwise(ctx: &'static Ctx, block: &'static Block, how: How, deadline:
 /// The wait is over: how it ended.
 #[inline]
 fn over(block: &'static Block, key: Key) -> End {
-    let end = block
-        .wait
-        .poll(key)
-        .expect("a timeline that was made ready has an end to its wait");
+    let end = block.wait.poll(key).expect("a timeline that was made ready has an end to its wait");
     let bits = block.mode.replace(0);
     if bits & mode::TIMED != 0 {
         block.mode.set(bits);
@@ -438,19 +427,6 @@ pub(crate) fn posted<L, R>(
     let cell = unsafe { cell.as_ref() };
     let mut origin = Origin::Posted;
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe {
-        cell.pass(
-            ctx,
-            block,
-            reply.as_mut_ptr(),
-            request,
-            place,
-            &raw mut origin,
-            ctx.attention(),
-        )
-    };
-    debug_assert!(
-        !matches!(status, Ok((Status::Queued, _))),
-        "a release request is never queued (`check_may_wait`)"
-    );
+    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention()) };
+    debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
 }

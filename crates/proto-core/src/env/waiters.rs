@@ -57,12 +57,7 @@ impl<T, D> Stored<T, D> {
             // SAFETY: a box is a pointer, and fits.
             unsafe { place.cast::<Box<D>>().write(Box::new(data)) };
         }
-        node.back
-            .set(if std::mem::needs_drop::<D>() || !const { Self::INLINE } {
-                Some(Self::discard)
-            } else {
-                None
-            });
+        node.back.set(if std::mem::needs_drop::<D>() || !const { Self::INLINE } { Some(Self::discard) } else { None });
     }
 
     fn put_with_back(node: &Node, data: D, back: fn(D, Ended) -> T) {
@@ -112,11 +107,7 @@ impl<T, D> Stored<T, D> {
 impl<T, D> Waiters<T, D> {
     /// An empty queue.
     pub const fn new() -> Self {
-        Waiters {
-            slot: 0,
-            id: 0,
-            _marker: PhantomData,
-        }
+        Waiters { slot: 0, id: 0, _marker: PhantomData }
     }
 
     /// Ties the handle to the environment of `hidden` if it is not yet, and gives the queue's number.
@@ -134,10 +125,7 @@ impl<T, D> Waiters<T, D> {
     #[inline]
     #[track_caller]
     fn check(&self, hidden: &Hidden<'_>) {
-        assert!(
-            self.id == hidden.head().id(),
-            "a Waiters queue was used in another environment than its own"
-        );
+        assert!(self.id == hidden.head().id(), "a Waiters queue was used in another environment than its own");
     }
 
     /// The first node, if the queue has any.
@@ -175,9 +163,7 @@ impl<T, D> Waiters<T, D> {
     /// stack and outside every lock: how `send_timeout` gives the value back.
     pub fn push_returning(&mut self, caller: Caller<'_, T>, data: D, back: fn(D, Ended) -> T, hidden: &mut Hidden<'_>) {
         let slot = self.slot(hidden);
-        wait::enqueue(hidden, &caller, slot, |node| {
-            Stored::<T, D>::put_with_back(node, data, back)
-        });
+        wait::enqueue(hidden, &caller, slot, |node| Stored::<T, D>::put_with_back(node, data, back));
     }
 
     /// Wins the wait of `node` and unlinks it. A node whose wait is over is unlinked as well; one whose timeline is
@@ -250,10 +236,7 @@ impl<T, D> Waiters<T, D> {
 
     fn data_of(node: &Node) -> Option<&D> {
         let place = node.data.get().cast::<()>();
-        if node
-            .back
-            .get()
-            .is_some_and(|back| ptr::fn_addr_eq(back, Stored::<T, D>::give_back as super::node::GiveBack))
+        if node.back.get().is_some_and(|back| ptr::fn_addr_eq(back, Stored::<T, D>::give_back as super::node::GiveBack))
         {
             return None;
         }

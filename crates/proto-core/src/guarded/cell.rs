@@ -94,10 +94,7 @@ unsafe impl<T: ?Sized + Send> Sync for Guarded<T> {}
 impl<T> Guarded<T> {
     /// A cell around `value`, not married yet.
     pub const fn new(value: T) -> Self {
-        Self {
-            spouse: AtomicU64::new(0),
-            value: UnsafeCell::new(value),
-        }
+        Self { spouse: AtomicU64::new(0), value: UnsafeCell::new(value) }
     }
 
     /// The value. Needs no grant: whoever owns the cell is alone with it.
@@ -218,11 +215,7 @@ impl<T: ?Sized> Guarded<T> {
         // `Relaxed`, though it reads what `marry` wrote in another thread perhaps. If `token` is married, the exchange
         // that married it happens before it came here, so the load sees it. If it is not, the load sees something else
         // than the token and `marry` decides. The data is ordered by the token's way here, not by this load.
-        if self.spouse.load(Ordering::Relaxed) == token.raw() {
-            token
-        } else {
-            marry(&self.spouse, token)
-        }
+        if self.spouse.load(Ordering::Relaxed) == token.raw() { token } else { marry(&self.spouse, token) }
     }
 
     /// Where the value lies.
@@ -289,8 +282,6 @@ impl<T: ?Sized> fmt::Debug for Guarded<T> {
             0 => "single".to_owned(),
             number => format!("#{number}"),
         };
-        f.debug_struct("Guarded")
-            .field("grant", &format_args!("{spouse}"))
-            .finish_non_exhaustive()
+        f.debug_struct("Guarded").field("grant", &format_args!("{spouse}")).finish_non_exhaustive()
     }
 }

@@ -48,29 +48,21 @@ pub struct Grant {
 
 impl Grant {
     /// An unborn grant: it will belong to the first cell it opens.
-    #[expect(
-        clippy::new_without_default,
-        reason = "two defaults are never equal: a grant is made on purpose"
-    )]
+    #[expect(clippy::new_without_default, reason = "two defaults are never equal: a grant is made on purpose")]
     pub const fn new() -> Self {
         Self { number: Number::UNBORN }
     }
 
     /// Turns it into a keeper of shared grants, of which none is out yet.
     pub const fn share(self) -> Shares {
-        Shares {
-            number: self.number,
-            out: 0,
-        }
+        Shares { number: self.number, out: 0 }
     }
 
     /// Gives up writing for the cell's whole life: from now on it can only be read, by everyone, at any time.
     ///
     /// There is no way back. Meant for what is set once: set the value, close, freeze what `close` returned.
     pub fn freeze(self) -> Frozen {
-        Frozen {
-            number: self.number.born(),
-        }
+        Frozen { number: self.number.born() }
     }
 }
 
@@ -162,10 +154,7 @@ impl Shares {
             shared.number,
             self.number,
         );
-        self.out = self
-            .out
-            .checked_sub(1)
-            .expect("a shared grant that was not counted when it was lent");
+        self.out = self.out.checked_sub(1).expect("a shared grant that was not counted when it was lent");
         self.number.learn(shared.number);
     }
 
@@ -181,11 +170,7 @@ impl Shares {
     ///
     /// Itself, unchanged, if some are out.
     pub fn reclaim(self) -> Result<Grant, Self> {
-        if self.out == 0 {
-            Ok(Grant { number: self.number })
-        } else {
-            Err(self)
-        }
+        if self.out == 0 { Ok(Grant { number: self.number }) } else { Err(self) }
     }
 }
 

@@ -69,12 +69,7 @@ impl RangeShares {
     /// A keeper of what `grant` covers, of which nothing is given out.
     pub const fn new(grant: RangeGrant) -> Self {
         let Piece { number, start, end } = grant.0;
-        Self {
-            number,
-            start,
-            end,
-            pieces: None,
-        }
+        Self { number, start, end, pieces: None }
     }
 
     /// Gives `range` to a writer, if all of it is here and nobody reads any of it.
@@ -114,14 +109,8 @@ impl RangeShares {
         }
         let pieces = self.pieces();
         let at = pieces.partition_point(|piece| piece.start < start);
-        debug_assert!(
-            at == 0 || pieces[at - 1].end <= start,
-            "a range was here and given at once"
-        );
-        debug_assert!(
-            at == pieces.len() || end <= pieces[at].start,
-            "a range was here and given at once"
-        );
+        debug_assert!(at == 0 || pieces[at - 1].end <= start, "a range was here and given at once");
+        debug_assert!(at == pieces.len() || end <= pieces[at].start, "a range was here and given at once");
         pieces.insert(at, Held { start, end, readers: 0 });
         self.join();
     }
@@ -137,10 +126,7 @@ impl RangeShares {
         let span = self.cut(&range);
         for piece in &mut self.pieces()[span] {
             // Should this panic in the middle, some counts are too high: locked for writers, not unsound.
-            piece.readers = piece
-                .readers
-                .checked_add(1)
-                .expect("too many shared tokens of one range");
+            piece.readers = piece.readers.checked_add(1).expect("too many shared tokens of one range");
         }
         self.join();
         Some(SharedRange(self.token(&range)))
@@ -185,33 +171,19 @@ impl RangeShares {
             Some([piece]) => piece.start == start && piece.end == end && piece.readers == 0,
             Some(pieces) => pieces.is_empty() && start == end,
         };
-        if complete {
-            Ok(RangeGrant(Piece { number, start, end }))
-        } else {
-            Err(self)
-        }
+        if complete { Ok(RangeGrant(Piece { number, start, end })) } else { Err(self) }
     }
 
     fn pieces(&mut self) -> &mut Vec<Held> {
         let Self { start, end, .. } = *self;
-        self.pieces.get_or_insert_with(|| {
-            if start == end {
-                Vec::new()
-            } else {
-                vec![Held { start, end, readers: 0 }]
-            }
-        })
+        self.pieces.get_or_insert_with(|| if start == end { Vec::new() } else { vec![Held { start, end, readers: 0 }] })
     }
 
     /// A token of this number. The caller has accounted for it.
     fn token(&mut self, range: &Range<usize>) -> Piece {
         // Born before it is told apart: an unborn token could marry a cell that its keeper knows nothing of.
         self.number = self.number.born();
-        Piece {
-            number: self.number,
-            start: range.start,
-            end: range.end,
-        }
+        Piece { number: self.number, start: range.start, end: range.end }
     }
 
     /// Which of the pieces that are here hold `range`; `None` if some of it is not here. Nothing of nothing is missing.
@@ -240,10 +212,7 @@ impl RangeShares {
         for index in [range.start, range.end] {
             let at = pieces.partition_point(|piece| piece.end <= index);
             if let Some(piece) = pieces.get_mut(at).filter(|piece| piece.start < index) {
-                let left = Held {
-                    end: index,
-                    ..piece.clone()
-                };
+                let left = Held { end: index, ..piece.clone() };
                 piece.start = index;
                 pieces.insert(at, left);
             }

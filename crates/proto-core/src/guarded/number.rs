@@ -60,10 +60,7 @@ impl Number {
 
     /// Learns from `other`, of the same number, that it is married: it then opens its cell the fast way.
     pub(super) fn learn(&mut self, other: Self) {
-        debug_assert!(
-            self.is_same(other),
-            "only tokens of one number can learn from each other"
-        );
+        debug_assert!(self.is_same(other), "only tokens of one number can learn from each other");
         if other.is_married() {
             *self = other;
         }

@@ -41,11 +41,7 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
     /// - `token` is exclusive, of the number of that cell's spouse, and covers every index of `value`.
     #[inline]
     pub(super) unsafe fn new(value: NonNull<T>, token: G) -> Self {
-        Self {
-            value,
-            token,
-            _borrow: PhantomData,
-        }
+        Self { value, token, _borrow: PhantomData }
     }
 
     /// Ends the access and gives the token back: of the whole cell, also after a [`map`](Self::map).
@@ -184,11 +180,7 @@ impl<'a, T: ?Sized, G> OpenedShared<'a, T, G> {
     /// - `token` is shared, of the number of that cell's spouse, and covers every index of `value`.
     #[inline]
     pub(super) unsafe fn new(value: NonNull<T>, token: G) -> Self {
-        Self {
-            value,
-            token,
-            _borrow: PhantomData,
-        }
+        Self { value, token, _borrow: PhantomData }
     }
 
     /// Ends the access and gives the token back: of the whole that was opened, also after a [`map`](Self::map).

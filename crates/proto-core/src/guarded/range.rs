@@ -23,17 +23,10 @@ pub(super) struct Piece {
 impl Piece {
     fn split_at(mut self, index: usize) -> (Self, Self) {
         let Self { start, end, .. } = self;
-        assert!(
-            start <= index && index <= end,
-            "cannot split a token of {start}..{end} at {index}"
-        );
+        assert!(start <= index && index <= end, "cannot split a token of {start}..{end} at {index}");
         // Born before it is told apart: two unborn halves could marry two numbers.
         self.number = self.number.born();
-        let right = Self {
-            number: self.number,
-            start: index,
-            end,
-        };
+        let right = Self { number: self.number, start: index, end };
         self.end = index;
         (self, right)
     }
@@ -89,16 +82,9 @@ pub struct RangeGrant(
 
 impl RangeGrant {
     /// An unborn grant of every index: it, or the first of its pieces, will marry the first cell it opens.
-    #[expect(
-        clippy::new_without_default,
-        reason = "two defaults are never equal: a grant is made on purpose"
-    )]
+    #[expect(clippy::new_without_default, reason = "two defaults are never equal: a grant is made on purpose")]
     pub const fn new() -> Self {
-        Self(Piece {
-            number: Number::UNBORN,
-            start: 0,
-            end: END,
-        })
+        Self(Piece { number: Number::UNBORN, start: 0, end: END })
     }
 
     /// The indices it covers. An end of `usize::MAX` means to the end of the slice.
@@ -124,10 +110,7 @@ impl RangeGrant {
     ///
     /// Both, if they are of different cells or do not touch.
     pub fn join(self, other: Self) -> Result<Self, (Self, Self)> {
-        self.0
-            .join(other.0)
-            .map(Self)
-            .map_err(|(one, two)| (Self(one), Self(two)))
+        self.0.join(other.0).map(Self).map_err(|(one, two)| (Self(one), Self(two)))
     }
 
     /// The grant of the whole cell.
@@ -136,22 +119,14 @@ impl RangeGrant {
     ///
     /// Itself, if it does not cover every index.
     pub fn into_grant(self) -> Result<Grant, Self> {
-        if self.0.start == 0 && self.0.end == END {
-            Ok(Grant { number: self.0.number })
-        } else {
-            Err(self)
-        }
+        if self.0.start == 0 && self.0.end == END { Ok(Grant { number: self.0.number }) } else { Err(self) }
     }
 }
 
 /// Every index of the grant's cell.
 impl From<Grant> for RangeGrant {
     fn from(grant: Grant) -> Self {
-        Self(Piece {
-            number: grant.number,
-            start: 0,
-            end: END,
-        })
+        Self(Piece { number: grant.number, start: 0, end: END })
     }
 }
 
@@ -194,10 +169,7 @@ impl SharedRange {
     ///
     /// Both, if they are of different cells or do not touch.
     pub fn join(self, other: Self) -> Result<Self, (Self, Self)> {
-        self.0
-            .join(other.0)
-            .map(Self)
-            .map_err(|(one, two)| (Self(one), Self(two)))
+        self.0.join(other.0).map(Self).map_err(|(one, two)| (Self(one), Self(two)))
     }
 }
 

@@ -88,19 +88,13 @@ impl<T> Guarded<[T]> {
         // `T`, so the cell has the same layout; every `T` is a valid `MaybeUninit<T>`.
         let mut cell = unsafe { Box::from_raw(Box::into_raw(self) as *mut Guarded<[MaybeUninit<T>]>) };
         // SAFETY: each element was a valid `T` when the box came in, is read once, and never again as a `T`.
-        cell.get_mut()
-            .iter_mut()
-            .map(|element| unsafe { element.assume_init_read() })
-            .collect()
+        cell.get_mut().iter_mut().map(|element| unsafe { element.assume_init_read() }).collect()
     }
 
     #[inline]
     #[track_caller]
     fn admit_piece(&self, token: Piece) -> Piece {
-        Piece {
-            number: self.admit(token.number),
-            ..token
-        }
+        Piece { number: self.admit(token.number), ..token }
     }
 
     /// Where the elements lie that `token` covers. No reference to the others is made on the way: they may be open.

@@ -97,10 +97,7 @@ impl Inbox {
                 unsafe { *below = top };
             });
             // Release: pairs with the Acquire swap in `take`.
-            match self
-                .top
-                .compare_exchange_weak(top, node.as_ptr(), Ordering::Release, Ordering::Relaxed)
-            {
+            match self.top.compare_exchange_weak(top, node.as_ptr(), Ordering::Release, Ordering::Relaxed) {
                 Ok(before) if before.is_null() => return Pushed::First,
                 Ok(_) => return Pushed::Behind,
                 Err(now) => top = now,
@@ -113,9 +110,7 @@ impl Inbox {
     pub(crate) fn take(&self) -> Batch {
         // The common answer of an idle controller's loop, without writing the line.
         if self.is_empty_hint() {
-            return Batch {
-                first: core::ptr::null_mut(),
-            };
+            return Batch { first: core::ptr::null_mut() };
         }
         // Acquire: pairs with the Release exchanges of all the pushes of this chain (one release sequence).
         let mut newest_first = self.top.swap(core::ptr::null_mut(), Ordering::Acquire);
@@ -185,11 +180,7 @@ mod tests {
     }
 
     fn node(number: usize) -> NonNull<Link> {
-        NonNull::from(Box::leak(Box::new(Node {
-            link: Link::new(),
-            number,
-        })))
-        .cast()
+        NonNull::from(Box::leak(Box::new(Node { link: Link::new(), number }))).cast()
     }
 
     fn open(link: NonNull<Link>) -> usize {
@@ -204,11 +195,7 @@ mod tests {
         for number in 0..3 {
             // SAFETY: a fresh node, freed after it was handed out.
             let pushed = unsafe { inbox.push(node(number)) };
-            assert_eq!(
-                pushed == Pushed::First,
-                number == 0,
-                "only the first push has to wake the owner"
-            );
+            assert_eq!(pushed == Pushed::First, number == 0, "only the first push has to wake the owner");
         }
         assert!(!inbox.is_empty_hint());
         assert_eq!(inbox.take().map(open).collect::<Vec<_>>(), [0, 1, 2]);
@@ -227,11 +214,7 @@ mod tests {
         let early = batch.next().expect("two were pushed");
         // SAFETY: it was just handed out.
         unsafe { inbox.push(early) };
-        assert_eq!(
-            batch.map(open).collect::<Vec<_>>(),
-            [2],
-            "the pushed node must not shorten its old batch"
-        );
+        assert_eq!(batch.map(open).collect::<Vec<_>>(), [2], "the pushed node must not shorten its old batch");
         assert_eq!(inbox.take().map(open).collect::<Vec<_>>(), [1]);
     }
 

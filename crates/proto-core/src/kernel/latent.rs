@@ -85,10 +85,7 @@ pub(crate) const CAPACITY: usize = 4096;
 #[cfg(loom)]
 pub(crate) const CAPACITY: usize = 4;
 
-const _: () = assert!(
-    CAPACITY.is_power_of_two() && CAPACITY <= 1 << 15,
-    "indices are masked, and 16 bits wide"
-);
+const _: () = assert!(CAPACITY.is_power_of_two() && CAPACITY <= 1 << 15, "indices are masked, and 16 bits wide");
 
 /// What a theft brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,9 +140,7 @@ impl<J, B: Barrier> LatentList<J, B> {
         Self {
             head: CachePadded::new(AtomicU32::new(0)),
             word: CachePadded::new(AtomicU64::new(0)),
-            slots: slots
-                .try_into()
-                .unwrap_or_else(|_| unreachable!("as many slots as were made")),
+            slots: slots.try_into().unwrap_or_else(|_| unreachable!("as many slots as were made")),
             barrier: PhantomData,
         }
     }
@@ -158,10 +153,7 @@ impl<J, B: Barrier> LatentList<J, B> {
     ///   synchronization point of the two.
     #[inline(always)]
     pub(crate) unsafe fn owner(&self) -> Owner<'_, J, B> {
-        Owner {
-            list: self,
-            not_send: PhantomData,
-        }
+        Owner { list: self, not_send: PhantomData }
     }
 
     #[inline(always)]
@@ -178,10 +170,7 @@ impl<J, B: Barrier> LatentList<J, B> {
     /// Exchanges the word. Success is AcqRel: Release gives thieves the slots and tasks of what becomes public, and
     /// gives the owner the order "a theft's slot load came before"; Acquire is the other end of both.
     fn exchange(&self, from: Word, to: Word) -> Result<(), Word> {
-        match self
-            .word
-            .compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire)
-        {
+        match self.word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(now) => Err(Word(now)),
         }
@@ -320,11 +309,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         loop {
             let first_mine = self.lower_slow(index, Stolen::Drop);
             if let Some(job) = self.entry(index) {
-                return if first_mine == index {
-                    Popped::Mine(job)
-                } else {
-                    Popped::Stolen(job)
-                };
+                return if first_mine == index { Popped::Mine(job) } else { Popped::Stolen(job) };
             }
             if index <= base {
                 return Popped::Empty;
@@ -443,14 +428,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         let first_mine = self.lower(base, Stolen::Drop);
         for index in base..head {
             if let Some(job) = self.entry(index) {
-                each(
-                    job,
-                    if index < first_mine {
-                        Fate::Stolen
-                    } else {
-                        Fate::Untaken
-                    },
-                );
+                each(job, if index < first_mine { Fate::Stolen } else { Fate::Untaken });
             }
         }
     }

@@ -123,11 +123,7 @@ pub(crate) struct Rest {
 
 impl Rest {
     pub(crate) const fn new(core: usize) -> Self {
-        Self {
-            core,
-            pacing: Pacing::new(),
-            owes: false,
-        }
+        Self { core, pacing: Pacing::new(), owes: false }
     }
 }
 
@@ -339,10 +335,7 @@ impl<B: Barrier> Sleep<B> {
                 continue;
             }
             // AcqRel: Release pairs with the Acquire of `woken`.
-            if state
-                .compare_exchange(ASLEEP, SEARCHING, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
+            if state.compare_exchange(ASLEEP, SEARCHING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 // Relaxed: only statistics.
                 self.searchers.fetch_add(1, Ordering::Relaxed);
                 cores.unpark(core);
@@ -369,10 +362,7 @@ impl<B: Barrier> Sleep<B> {
         for sleeping in [NAPPING, ASLEEP] {
             // AcqRel: Release pairs with the Acquire of `woken` and `announce`. In this order: a napper that falls asleep
             // meanwhile is met by the second; what is awake looks into its inbox before it sleeps again.
-            if state
-                .compare_exchange(sleeping, RUNNING, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
-            {
+            if state.compare_exchange(sleeping, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 cores.unpark(core);
                 return;
             }

@@ -122,10 +122,7 @@ impl SpinWord {
 /// What a waiter does between two looks: pause, then yield, then sleep.
 #[derive(Debug)]
 struct Patience {
-    #[cfg_attr(
-        loom,
-        expect(dead_code, reason = "in a model every wait is one yield to the scheduler")
-    )]
+    #[cfg_attr(loom, expect(dead_code, reason = "in a model every wait is one yield to the scheduler"))]
     round: u32,
 }
 
@@ -210,10 +207,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(
-            total.load(Ordering::Relaxed),
-            8 * rounds,
-            "an update was lost inside the lock"
-        );
+        assert_eq!(total.load(Ordering::Relaxed), 8 * rounds, "an update was lost inside the lock");
     }
 }

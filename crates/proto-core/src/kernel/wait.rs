@@ -124,11 +124,7 @@ impl Key {
     /// If `branch` is not below [`Self::BRANCHES`].
     #[must_use]
     pub(crate) fn with_branch(self, branch: u16) -> Key {
-        assert!(
-            branch < Self::BRANCHES,
-            "a wait has at most {} branches",
-            Self::BRANCHES
-        );
+        assert!(branch < Self::BRANCHES, "a wait has at most {} branches", Self::BRANCHES);
         Key(self.0 & GENERATION | u64::from(branch) << BRANCH_SHIFT)
     }
 }
@@ -156,11 +152,7 @@ impl Forward {
 
 impl Notes {
     fn of(word: u64) -> Self {
-        Self {
-            deadline: word & NOTED_DEADLINE != 0,
-            cancel: word & NOTED_CANCEL != 0,
-            missed: word & MISSED != 0,
-        }
+        Self { deadline: word & NOTED_DEADLINE != 0, cancel: word & NOTED_CANCEL != 0, missed: word & MISSED != 0 }
     }
 }
 
@@ -254,11 +246,7 @@ impl WaitWord {
     pub(crate) fn finish_arming(&self, key: Key) -> Notes {
         let armed = key.0 & GENERATION | ARMING;
         // Release: pairs with the Acquire of a claim.
-        if self
-            .0
-            .compare_exchange(armed, key.0 & GENERATION | FREE, Ordering::Release, Ordering::Relaxed)
-            .is_ok()
-        {
+        if self.0.compare_exchange(armed, key.0 & GENERATION | FREE, Ordering::Release, Ordering::Relaxed).is_ok() {
             return Notes::default();
         }
         // Acquire: pairs with the Release of the note, so that the timeline sees what the noting resumer did.

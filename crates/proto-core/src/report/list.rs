@@ -66,11 +66,7 @@ pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
             wait.made_at = Some(head.place);
             // SAFETY: the lock is held; the reference ends here.
             let named = unsafe { &*head.cold.get() }.as_ref().and_then(|cold| cold.name.clone());
-            wait.object = named.or_else(|| {
-                head.heads
-                    .oldest()
-                    .map(|first| (VpName::of(first), first.requests.get()))
-            });
+            wait.object = named.or_else(|| head.heads.oldest().map(|first| (VpName::of(first), first.requests.get())));
             if let Some(by) = head.holder.first() {
                 let ended = !by.is_thread() && !by.is_started();
                 holder = Some((by, ended));
@@ -84,12 +80,7 @@ pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
         }
         head.unlock(version);
     }
-    Some(Found {
-        block,
-        key,
-        holder,
-        wait,
-    })
+    Some(Found { block, key, holder, wait })
 }
 
 /// The waits of the timelines of `core`, whose controller this is.

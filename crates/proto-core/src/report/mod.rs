@@ -57,14 +57,7 @@ pub struct Holder {
 
 impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} waits in {} of {} at {}",
-            self.vp,
-            short(self.request),
-            short(self.environment),
-            self.sent_from
-        )?;
+        write!(f, "{} waits in {} of {} at {}", self.vp, short(self.request), short(self.environment), self.sent_from)?;
         if let Some(made_at) = self.made_at {
             write!(f, ", on the object made at {made_at}")?;
         }

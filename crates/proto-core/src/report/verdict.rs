@@ -40,12 +40,7 @@ pub(crate) fn register(shared: &Arc<Shared>) {
 }
 
 pub(crate) fn runtimes() -> Vec<Arc<Shared>> {
-    RUNTIMES
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .filter_map(Weak::upgrade)
-        .collect()
+    RUNTIMES.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
 }
 
 /// The last OS thread, handle or blocking call that could have made progress is gone: the sleeping cores have to look again.
@@ -58,12 +53,7 @@ pub(crate) fn last_outsider_left() {
 }
 
 fn has_processes(shared: &Shared) -> bool {
-    shared
-        .processes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .any(|process| !process.is_ended())
+    shared.processes.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|process| !process.is_ended())
 }
 
 /// Whether the controllers of a runtime that is stopping may end: nothing is left that could still unwind.
@@ -125,10 +115,8 @@ struct Standing {
 fn judge(runtimes: &[Arc<Shared>]) {
     let standing: Vec<Standing> = runtimes.iter().flat_map(standing).collect();
     for for_process in [false, true] {
-        let (doomed, fresh): (Vec<_>, Vec<_>) = standing
-            .iter()
-            .filter(|one| one.for_process == for_process)
-            .partition(|one| one.process.is_doomed());
+        let (doomed, fresh): (Vec<_>, Vec<_>) =
+            standing.iter().filter(|one| one.for_process == for_process).partition(|one| one.process.is_doomed());
         let mut freed = 0;
         for one in &fresh {
             freed += doom(one);
@@ -155,21 +143,13 @@ fn standing(shared: &Arc<Shared>) -> Vec<Standing> {
             .into_iter()
             .flatten()
             .filter(|block| block.birth() % 2 == 1 && !block.is_thread())
-            .filter(|block| {
-                block
-                    .process()
-                    .is_some_and(|of| std::ptr::eq(of, Arc::as_ptr(&process)))
-            })
+            .filter(|block| block.process().is_some_and(|of| std::ptr::eq(of, Arc::as_ptr(&process))))
             // SAFETY: everything stands still.
             .filter_map(|block| unsafe { list::read(block) })
             .collect();
         if !found.is_empty() && !found.iter().any(|found| found.wait.timed) {
             let for_process = found.iter().any(|found| ProcessInner::is_awaited_by(&found.wait));
-            standing.push(Standing {
-                process,
-                found,
-                for_process,
-            });
+            standing.push(Standing { process, found, for_process });
         }
     }
     standing
@@ -212,10 +192,7 @@ fn bury_alive(standing: &Standing) {
 fn report(found: Vec<Found>) -> Report {
     let (finding, order) = if let Some(cycle) = cycle(&found) {
         (Finding::Cycle { length: cycle.len() }, cycle)
-    } else if let Some(first) = found
-        .iter()
-        .position(|found| found.holder.is_some_and(|(_, ended)| ended))
-    {
+    } else if let Some(first) = found.iter().position(|found| found.holder.is_some_and(|(_, ended)| ended)) {
         (Finding::HolderEnded, vec![first])
     } else {
         (Finding::AllWait, Vec::new())
@@ -228,18 +205,11 @@ fn report(found: Vec<Found>) -> Report {
 
 /// A cycle of owners, by index, if there is one.
 fn cycle(found: &[Found]) -> Option<Vec<usize>> {
-    let of: HashMap<*const Block, usize> = found
-        .iter()
-        .enumerate()
-        .map(|(index, found)| (std::ptr::from_ref(found.block), index))
-        .collect();
+    let of: HashMap<*const Block, usize> =
+        found.iter().enumerate().map(|(index, found)| (std::ptr::from_ref(found.block), index)).collect();
     let next = |index: usize| {
         let (holder, ended) = found[index].holder?;
-        if ended {
-            None
-        } else {
-            of.get(&std::ptr::from_ref(holder)).copied()
-        }
+        if ended { None } else { of.get(&std::ptr::from_ref(holder)).copied() }
     };
     // A number for each walk: a walk that meets its own number has closed a cycle.
     let mut walk_of = vec![usize::MAX; found.len()];
@@ -284,10 +254,7 @@ pub(crate) fn look_for_cycles() {
     if now.wrapping_sub(last) < EVERY_MS || activity::anybody() {
         return;
     }
-    if LAST
-        .compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)
-        .is_err()
-    {
+    if LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
     let runtimes: Vec<Arc<Shared>> = runtimes().into_iter().filter(|shared| has_processes(shared)).collect();
@@ -296,18 +263,12 @@ pub(crate) fn look_for_cycles() {
         return;
     }
     let again = stuck(&runtimes);
-    let holds = |found: &&Found| {
-        again
-            .iter()
-            .any(|other| std::ptr::eq(other.block, found.block) && other.key == found.key)
-    };
+    let holds =
+        |found: &&Found| again.iter().any(|other| std::ptr::eq(other.block, found.block) && other.key == found.key);
     if !first.iter().all(|found| holds(&found)) || activity::anybody() {
         return;
     }
-    let concerned = first
-        .iter()
-        .filter_map(|found| found.block.process())
-        .map(ProcessInner::handle);
+    let concerned = first.iter().filter_map(|found| found.block.process()).map(ProcessInner::handle);
     let mut processes: Vec<Arc<ProcessInner>> = Vec::new();
     for process in concerned {
         if !processes.iter().any(|other| Arc::ptr_eq(other, &process)) {
@@ -330,14 +291,6 @@ fn stuck(runtimes: &[Arc<Shared>]) -> Vec<Found> {
     if let Some(cycle) = cycle(&found) {
         stuck.extend(cycle.into_iter().map(|index| found[index].clone()));
     }
-    stuck.extend(
-        found
-            .into_iter()
-            .filter(|found| found.holder.is_some_and(|(_, ended)| ended)),
-    );
-    if stuck.iter().any(|found| found.wait.timed) {
-        Vec::new()
-    } else {
-        stuck
-    }
+    stuck.extend(found.into_iter().filter(|found| found.holder.is_some_and(|(_, ended)| ended)));
+    if stuck.iter().any(|found| found.wait.timed) { Vec::new() } else { stuck }
 }

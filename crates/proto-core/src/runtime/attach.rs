@@ -28,11 +28,7 @@ thread_local! {
 impl Attached {
     fn new() -> Attached {
         let (ctx, block) = make();
-        Attached {
-            ctx,
-            block,
-            inside: Cell::new(true),
-        }
+        Attached { ctx, block, inside: Cell::new(true) }
     }
 }
 
@@ -106,10 +102,7 @@ pub(crate) fn unpark(block: &'static Block) {
 
 /// The calling OS thread has nothing of its own to do any more: it no longer counts as somebody who could make progress.
 pub(crate) fn count_no_more() {
-    if ATTACHED
-        .try_with(|attached| attached.inside.replace(false))
-        .unwrap_or(false)
-    {
+    if ATTACHED.try_with(|attached| attached.inside.replace(false)).unwrap_or(false) {
         activity::end();
     }
 }
@@ -129,9 +122,7 @@ pub(crate) fn standing_in_wait<R>(f: impl FnOnce() -> R) -> R {
     if ctx.core().is_some() {
         return f();
     }
-    let counted = ATTACHED
-        .try_with(|attached| attached.inside.replace(false))
-        .unwrap_or(false);
+    let counted = ATTACHED.try_with(|attached| attached.inside.replace(false)).unwrap_or(false);
     let _back = Back(counted);
     if counted {
         activity::end();

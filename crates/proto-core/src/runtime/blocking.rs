@@ -57,10 +57,7 @@ pub fn blocking<T: Send, F: FnOnce() -> T + Send>(f: F) -> T {
     if ctx::installed().is_none_or(|ctx| ctx.core().is_none()) {
         return f();
     }
-    let answer = EnvCell::new(Answer {
-        value: None,
-        waiting: Waiters::new(),
-    });
+    let answer = EnvCell::new(Answer { value: None, waiting: Waiters::new() });
     let place = &answer;
     let open = Somebody::new();
     let job = move || {

@@ -50,10 +50,9 @@ impl fmt::Display for RuntimeError {
                     "an OS thread for a controller could not be started: {error}; fewer controllers, or a higher limit of threads (`ulimit -u`)"
                 )
             }
-            RuntimeError::Overflow(error) => write!(
-                f,
-                "the handler that reports stack overflows could not be installed: {error}"
-            ),
+            RuntimeError::Overflow(error) => {
+                write!(f, "the handler that reports stack overflows could not be installed: {error}")
+            }
         }
     }
 }
@@ -111,11 +110,7 @@ impl Builder {
             pin: Pin::Guest,
             stack_size: proto_arch::stack::DEFAULT_SIZE,
             topology: None,
-            backend: if cfg!(miri) {
-                Backend::Thread
-            } else {
-                Backend::Coroutine
-            },
+            backend: if cfg!(miri) { Backend::Thread } else { Backend::Coroutine },
             assigner: Box::new(|count| Instance::new(WorkStealing, count)),
             hooks: Vec::new(),
             drop_deadline: Duration::from_secs(1),
@@ -164,11 +159,7 @@ impl Builder {
     /// Gives every VP an OS thread of its own, of which one per controller runs at a time: for code that cannot share its thread
     /// (scoped thread-locals of foreign crates), and for tools that do not know stack switching [design rule 7]. Slow.
     pub fn thread_per_vp(mut self, yes: bool) -> Self {
-        self.backend = if yes || cfg!(miri) {
-            Backend::Thread
-        } else {
-            Backend::Coroutine
-        };
+        self.backend = if yes || cfg!(miri) { Backend::Thread } else { Backend::Coroutine };
         self
     }
 
@@ -198,15 +189,8 @@ impl Builder {
         let _ = proto_arch::barrier::is_asymmetric();
         let real = self.topology.is_none();
         let topology = self.topology.unwrap_or_else(Topology::from_os);
-        let usable = if real {
-            proto_arch::pin::usable_parallelism()
-        } else {
-            topology.len()
-        };
-        let count = self
-            .controllers
-            .unwrap_or(usable)
-            .max(usize::from(self.controllers.is_none()));
+        let usable = if real { proto_arch::pin::usable_parallelism() } else { topology.len() };
+        let count = self.controllers.unwrap_or(usable).max(usize::from(self.controllers.is_none()));
         if count == 0 || count > 1 << 16 {
             return Err(RuntimeError::Controllers(count));
         }
@@ -215,9 +199,7 @@ impl Builder {
         // More controllers than processors: the places beyond are taken by the numbers that follow, so that each has its own.
         let places: Box<[CoreId]> = (0..count)
             .map(|index| {
-                ids.get(index)
-                    .copied()
-                    .unwrap_or_else(|| CoreId::new(u32::try_from(index).unwrap_or(u32::MAX)))
+                ids.get(index).copied().unwrap_or_else(|| CoreId::new(u32::try_from(index).unwrap_or(u32::MAX)))
             })
             .collect();
         // ORDERING: only the first counts.
@@ -227,9 +209,8 @@ impl Builder {
             Pin::No => false,
             Pin::Guest => real && first && count == usable && count == ids.len(),
         };
-        let cpus: Vec<Option<usize>> = (0..count)
-            .map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()])))
-            .collect();
+        let cpus: Vec<Option<usize>> =
+            (0..count).map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()]))).collect();
         let instance = Arc::new((self.assigner)(count));
         let cores = (0..count)
             .map(|index| Core::new(index, places[index], Fibers::default(), near(&topology, &places, index)))
@@ -276,11 +257,7 @@ const MOST_WITH_NEIGHBOURS: usize = 1024;
 
 /// In which order the controller `index` asks the others for work; nothing stands for ring order.
 fn near(topology: &Topology, places: &[CoreId], index: usize) -> Box<[usize]> {
-    if places.len() <= MOST_WITH_NEIGHBOURS {
-        assign::nearest(topology, places, index).into()
-    } else {
-        Box::default()
-    }
+    if places.len() <= MOST_WITH_NEIGHBOURS { assign::nearest(topology, places, index).into() } else { Box::default() }
 }
 
 /// Starts the controllers and the watchdog.

@@ -115,12 +115,8 @@ fn place(core: &'static Core, block: &'static Block) -> Option<&'static Core> {
 
 #[cold]
 fn refresh_instances(core: &'static Core, version: u64) {
-    let fresh: Vec<Arc<Instance>> = core
-        .shared()
-        .instances
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-        .clone();
+    let fresh: Vec<Arc<Instance>> =
+        core.shared().instances.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     // SAFETY: the controller; the closure only swaps.
     let old = unsafe {
         core.owner(|owner| {
@@ -185,11 +181,7 @@ fn pick(core: &'static Core) -> Option<Work> {
     // SAFETY: the controller; the closure only counts.
     let more = unsafe {
         core.owner(|owner| {
-            owner.ready = if work.is_some() {
-                owner.ready.saturating_sub(1)
-            } else {
-                0
-            };
+            owner.ready = if work.is_some() { owner.ready.saturating_sub(1) } else { 0 };
             owner.ready > 0
         })
     };
@@ -257,8 +249,7 @@ fn run_work(core: &'static Core, work: Work) {
     }
     core.ctx.set_current(Some(block));
     // ORDERING: Relaxed: a counter of this core's own, read by the watchdog as a hint.
-    core.switches
-        .store(core.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    core.switches.store(core.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     // SAFETY: the VP's fiber is suspended (or new) and belongs to this core.
     unsafe { Fiber::resume(block.fiber.get()) };
     core.ctx.set_current(None);
@@ -293,9 +284,7 @@ fn start(core: &'static Core, block: &'static Block) -> bool {
     match unsafe { core.owner(|owner| owner.fibers.take(block.stack_class.get(), core)) } {
         Ok(fiber) => {
             // SAFETY: a fiber out of the pool is this core's own.
-            unsafe { fiber.as_ref() }
-                .stack()
-                .set_owner(std::ptr::from_ref(block).cast());
+            unsafe { fiber.as_ref() }.stack().set_owner(std::ptr::from_ref(block).cast());
             block.fiber.set(fiber.as_ptr());
             true
         }
@@ -392,10 +381,7 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
         // SAFETY: this code runs on that core; the closure only pushes.
         unsafe { home.owner(|owner| owner.local.push_back(block)) };
         set_crowded(home, true);
-    } else if ctx
-        .core()
-        .is_some_and(|here| std::ptr::eq(here.shared(), home.shared()))
-    {
+    } else if ctx.core().is_some_and(|here| std::ptr::eq(here.shared(), home.shared())) {
         deliver(home, block);
     } else {
         let _visit = Visit::new(home.shared());
@@ -407,10 +393,7 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
 #[inline]
 pub(crate) fn deliver(home: &'static Core, block: &'static Block) {
     // Taken from the block, not from a reference to its link: `block_of` goes back to the whole block.
-    let link = std::ptr::from_ref(block)
-        .wrapping_byte_add(offset_of!(Block, link))
-        .cast::<Link>()
-        .cast_mut();
+    let link = std::ptr::from_ref(block).wrapping_byte_add(offset_of!(Block, link)).cast::<Link>().cast_mut();
     let link = NonNull::new(link).expect("a field has an address");
     // SAFETY: blocks live for ever, and a timeline is made ready once at a time, so it is in no inbox now.
     if unsafe { home.inbox.push(link) } == Pushed::First {

@@ -93,10 +93,7 @@ pub(crate) struct Owner {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Core")
-            .field("index", &self.index)
-            .field("place", &self.place)
-            .finish_non_exhaustive()
+        f.debug_struct("Core").field("index", &self.index).field("place", &self.place).finish_non_exhaustive()
     }
 }
 
@@ -155,10 +152,7 @@ impl Core {
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
         let count = self.shared().cores.len();
         let ring = if self.near.is_empty() { 1..count } else { 0..0 };
-        self.near
-            .iter()
-            .copied()
-            .chain(ring.map(move |step| (self.index + step) % count))
+        self.near.iter().copied().chain(ring.map(move |step| (self.index + step) % count))
     }
 
     /// Runs `f` on what belongs to this core alone.

@@ -74,9 +74,7 @@ static GLOBAL: OnceLock<Result<Runtime, RuntimeError>> = OnceLock::new();
 
 impl Runtime {
     pub(crate) fn new(shared: Arc<Shared>, drop_deadline: Duration) -> Self {
-        Runtime {
-            handle: Arc::new(Handle { shared, drop_deadline }),
-        }
+        Runtime { handle: Arc::new(Handle { shared, drop_deadline }) }
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -103,9 +101,7 @@ impl Runtime {
     /// The runtime that the calling VP runs in, by its name and number of controllers: `None` on an OS thread. A library uses the runtime it finds
     /// itself in, simply by creating VPs; it needs no handle for that.
     pub fn current_name() -> Option<String> {
-        ctx::installed()
-            .and_then(Ctx::core)
-            .map(|core| core.shared().name.clone())
+        ctx::installed().and_then(Ctx::core).map(|core| core.shared().name.clone())
     }
 
     /// Its name.
@@ -181,10 +177,7 @@ impl Runtime {
     /// On a VP of this runtime, whose core could not answer itself; use [`blocking`](crate::blocking).
     pub fn waits(&self) -> Vec<Wait> {
         self.check_outside("waits");
-        list::of_runtime(self.shared())
-            .into_iter()
-            .map(|found| found.wait)
-            .collect()
+        list::of_runtime(self.shared()).into_iter().map(|found| found.wait).collect()
     }
 
     /// A cycle of owners, or a holder that has ended: what looks like a deadlock, but is not certain while somebody outside could still
@@ -200,16 +193,11 @@ impl Runtime {
 
     #[track_caller]
     fn check_outside(&self, what: &str) {
-        assert!(
-            !self.is_inside(),
-            "`{what}` called on a VP of the runtime it asks; call it in `blocking`"
-        );
+        assert!(!self.is_inside(), "`{what}` called on a VP of the runtime it asks; call it in `blocking`");
     }
 
     fn is_inside(&self) -> bool {
-        ctx::installed()
-            .and_then(Ctx::core)
-            .is_some_and(|core| std::ptr::eq(core.shared(), Arc::as_ptr(self.shared())))
+        ctx::installed().and_then(Ctx::core).is_some_and(|core| std::ptr::eq(core.shared(), Arc::as_ptr(self.shared())))
     }
 
     /// Cancels everything, waits until it has unwound or `deadline` has passed, and ends the controllers.
@@ -249,11 +237,7 @@ fn shut_down(shared: &Arc<Shared>, deadline: Instant) -> Result<(), ShutdownErro
         .iter()
         .filter_map(|core| {
             let block = core.ctx.current()?;
-            Some(format!(
-                "core {} runs {} and does not come by",
-                core.index,
-                crate::VpName::of(block)
-            ))
+            Some(format!("core {} runs {} and does not come by", core.index, crate::VpName::of(block)))
         })
         .collect();
     // ORDERING: Release pairs with `may_end`.
@@ -271,11 +255,7 @@ fn wait_for_controllers(shared: &Arc<Shared>, deadline: Instant) -> bool {
         if left.is_zero() {
             return false;
         }
-        alive = shared
-            .all_ended
-            .wait_timeout(alive, left)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0;
+        alive = shared.all_ended.wait_timeout(alive, left).unwrap_or_else(PoisonError::into_inner).0;
     }
     true
 }

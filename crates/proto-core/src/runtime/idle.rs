@@ -150,9 +150,7 @@ fn note_ages(core: &'static Core) {
     unsafe {
         core.owner(|owner| {
             owner.aged.clear();
-            owner
-                .aged
-                .extend(shared.cores.iter().map(|other| other.newborn.given()));
+            owner.aged.extend(shared.cores.iter().map(|other| other.newborn.given()));
             for instance in &owner.instances {
                 owner.aged.extend(instance.pools.iter().map(|pool| pool.given()));
             }
@@ -193,12 +191,7 @@ fn anything_to_take(core: &'static Core) -> bool {
     let shared = core.shared();
     // SAFETY: the controller; the closure only looks.
     let pooled = unsafe {
-        core.owner(|owner| {
-            owner
-                .instances
-                .iter()
-                .any(|instance| instance.pools.iter().any(|pool| !pool.is_empty()))
-        })
+        core.owner(|owner| owner.instances.iter().any(|instance| instance.pools.iter().any(|pool| !pool.is_empty())))
     };
     pooled || shared.cores.iter().any(|other| !other.newborn.is_empty()) || task::any_latent(shared)
 }
@@ -243,11 +236,7 @@ fn sleep(core: &'static Core) {
     unsafe {
         core.owner(|owner| {
             owner.rest = rest;
-            owner.patience = if short && !shared.crowded_machine {
-                PATIENT
-            } else {
-                SEARCH
-            };
+            owner.patience = if short && !shared.crowded_machine { PATIENT } else { SEARCH };
         });
     }
     shared.watchdog.poke();

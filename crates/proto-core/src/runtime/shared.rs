@@ -92,10 +92,7 @@ impl Shared {
 
     /// Registers an assigner. Each core takes note when it next looks.
     pub(crate) fn add_instance(&self, instance: &Arc<Instance>) {
-        self.instances
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(instance));
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(instance));
         // ORDERING: Release pairs with the Acquire in the controller, which then takes the lock anyway.
         self.instances_version.fetch_add(1, Ordering::Release);
     }
@@ -115,10 +112,7 @@ impl Shared {
     }
 
     pub(crate) fn core_at(&self, place: CoreId) -> Option<&Core> {
-        self.places
-            .iter()
-            .position(|&other| other == place)
-            .map(|index| &self.cores[index])
+        self.places.iter().position(|&other| other == place).map(|index| &self.cores[index])
     }
 
     /// The core at this address, if it is one of this runtime's: for pointers that may be stale.

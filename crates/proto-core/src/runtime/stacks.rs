@@ -28,9 +28,7 @@ const KEEP_BYTES: usize = 32 * 1024;
 
 /// The class of the smallest stack that has `size` bytes.
 pub(crate) fn class_of(size: usize) -> Option<u8> {
-    let class = u8::try_from(size.max(1).checked_next_power_of_two()?.trailing_zeros())
-        .ok()?
-        .max(SMALLEST);
+    let class = u8::try_from(size.max(1).checked_next_power_of_two()?.trailing_zeros()).ok()?.max(SMALLEST);
     (usize::from(class - SMALLEST) < CLASSES).then_some(class)
 }
 

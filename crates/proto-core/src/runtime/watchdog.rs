@@ -60,10 +60,7 @@ pub(crate) struct Watchdog {
 
 impl fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watchdog")
-            .field("asleep", &self.asleep)
-            .field("hogs", &self.hogs)
-            .finish_non_exhaustive()
+        f.debug_struct("Watchdog").field("asleep", &self.asleep).field("hogs", &self.hogs).finish_non_exhaustive()
     }
 }
 
@@ -170,11 +167,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
     let switches = core.switches.load(Ordering::Relaxed);
     if switches != seen.switches {
-        *seen = Seen {
-            switches,
-            looks: 0,
-            named: seen.named,
-        };
+        *seen = Seen { switches, looks: 0, named: seen.named };
         return;
     }
     seen.looks += 1;

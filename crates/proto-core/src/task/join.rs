@@ -60,11 +60,7 @@ impl<F: FnOnce() -> T, T> Job<F, T> {
     }
 }
 
-const INFO: &Info = &Info {
-    request: || "join",
-    environment: || "latent tasks",
-    kind: Kind::Binding,
-};
+const INFO: &Info = &Info { request: || "join", environment: || "latent tasks", kind: Kind::Binding };
 
 /// Runs both closures, potentially in parallel, and gives both results.
 ///
@@ -121,9 +117,7 @@ where
             children: Cell::new(0),
             has_locals: Cell::new(false),
         },
-        body: UnsafeCell::new(Body {
-            closure: ManuallyDrop::new(b),
-        }),
+        body: UnsafeCell::new(Body { closure: ManuallyDrop::new(b) }),
     };
     // Of the whole job, not of its head alone: whoever wins it reaches the closure by this pointer.
     let whole = NonNull::from(&job).cast::<JobHead>();
@@ -179,9 +173,7 @@ fn take_back(job: NonNull<JobHead>, block: &'static Block, listed: bool, place: 
     if unsafe { &*head.ticket.as_ptr() }.is_some() {
         return take_ticket_back(job, block, place);
     }
-    let Some(core) = ctx.core() else {
-        unreachable!("a VP has a core")
-    };
+    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
     // SAFETY: this code runs on that core.
     match unsafe { core.latent.owner() }.pop(0) {
         Popped::Mine(_) => run_inline(job, block),
@@ -231,9 +223,7 @@ fn room_left(block: &Block) -> usize {
 #[inline(never)]
 fn run_on_own_stack(job: NonNull<JobHead>, block: &'static Block) {
     let ctx = ctx::get();
-    let Some(core) = ctx.core() else {
-        unreachable!("a VP has a core")
-    };
+    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
     super::make_ordinary(core, job.as_ptr());
     // SAFETY: it lies in the caller's frame.
     let head = unsafe { job.as_ref() };
@@ -257,10 +247,7 @@ fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'s
     let mut state = job.state.load(Ordering::Acquire);
     while state != DONE {
         // ORDERING: AcqRel: Release gives the runner the key, Acquire pairs with its DONE.
-        match job
-            .state
-            .compare_exchange(state, AWAITED, Ordering::AcqRel, Ordering::Acquire)
-        {
+        match job.state.compare_exchange(state, AWAITED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 wait::stand(ctx, block, key, INFO, place, None);
                 block.wait.retire();

@@ -73,9 +73,7 @@ pub(crate) struct JobHead {
 
 impl std::fmt::Debug for JobHead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobHead")
-            .field("number", &self.number)
-            .finish_non_exhaustive()
+        f.debug_struct("JobHead").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -91,11 +89,7 @@ impl JobHead {
 
     /// What the job belongs to besides its owner.
     pub(crate) fn around(&self) -> Around {
-        if self.scope.is_null() {
-            self.owner.around()
-        } else {
-            Around::scope(self.scope)
-        }
+        if self.scope.is_null() { self.owner.around() } else { Around::scope(self.scope) }
     }
 }
 
@@ -220,10 +214,7 @@ impl Drop for MaybeWon {
 fn make_ordinary(core: &'static Core, job: *const JobHead) {
     // SAFETY: the owner, which runs here, has it in its frame.
     let head = unsafe { &*job };
-    let ticket = Arc::new(Ticket {
-        taken: AtomicU32::new(0),
-        job,
-    });
+    let ticket = Arc::new(Ticket { taken: AtomicU32::new(0), job });
     head.ticket.set(Some(Arc::clone(&ticket)));
     lent(head.owner);
     let maybe = MaybeWon(ticket);

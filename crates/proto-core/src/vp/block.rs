@@ -142,10 +142,7 @@ unsafe impl Send for Block {}
 
 impl std::fmt::Debug for Block {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Block")
-            .field("birth", &self.birth)
-            .field("flags", &self.flags)
-            .finish_non_exhaustive()
+        f.debug_struct("Block").field("birth", &self.birth).field("flags", &self.flags).finish_non_exhaustive()
     }
 }
 
@@ -164,9 +161,7 @@ impl Block {
             stack_class: Cell::new(0),
             mode: Cell::new(0),
             requests: Cell::new(0),
-            phase: UnsafeCell::new(Phase {
-                node: ManuallyDrop::new(Node::new()),
-            }),
+            phase: UnsafeCell::new(Phase { node: ManuallyDrop::new(Node::new()) }),
             birth: AtomicU64::new(0),
             cancel_for: AtomicU64::new(0),
             path: [const { AtomicU32::new(0) }; INLINE_PATH],
@@ -202,9 +197,7 @@ impl Block {
     ///
     /// - The caller owns the unstarted block, and no closure is in it.
     pub(crate) unsafe fn put_start(&self, start: Start) {
-        let phase = Phase {
-            start: ManuallyDrop::new(start),
-        };
+        let phase = Phase { start: ManuallyDrop::new(start) };
         // SAFETY: the caller owns the block; a node needs no drop.
         unsafe { self.phase.get().write(phase) };
     }
@@ -216,11 +209,7 @@ impl Block {
     /// - The caller owns the block, and no closure is in it.
     pub(crate) unsafe fn put_node(&self) {
         // SAFETY: the caller owns the block; a node needs no drop.
-        unsafe {
-            self.phase.get().write(Phase {
-                node: ManuallyDrop::new(Node::new()),
-            })
-        };
+        unsafe { self.phase.get().write(Phase { node: ManuallyDrop::new(Node::new()) }) };
     }
 
     /// Takes the closure out and leaves a fresh node.
@@ -233,11 +222,7 @@ impl Block {
         // SAFETY: the caller owns the block.
         let phase = unsafe { self.phase.get().read() };
         // SAFETY: as above; the closure has been moved out.
-        unsafe {
-            self.phase.get().write(Phase {
-                node: ManuallyDrop::new(Node::new()),
-            })
-        };
+        unsafe { self.phase.get().write(Phase { node: ManuallyDrop::new(Node::new()) }) };
         // SAFETY: the caller says that a closure was there.
         ManuallyDrop::into_inner(unsafe { phase.start })
     }
@@ -302,10 +287,8 @@ impl Block {
 
     pub(crate) fn set_process(&self, process: Option<&ProcessInner>) {
         // ORDERING: as in `process`.
-        self.process.store(
-            process.map_or(ptr::null_mut(), |process| ptr::from_ref(process).cast_mut()),
-            Ordering::Relaxed,
-        );
+        self.process
+            .store(process.map_or(ptr::null_mut(), |process| ptr::from_ref(process).cast_mut()), Ordering::Relaxed);
         if let Some(process) = process {
             // The lower half: see the field.
             self.process_number.store(process.id() as u32, Ordering::Relaxed);
@@ -375,8 +358,7 @@ impl Block {
         // ORDERING: hints for reports, which read them only of a timeline that stands still, or check its birth.
         self.info.store(ptr::from_ref(info).cast_mut(), Ordering::Relaxed);
         self.place.store(ptr::from_ref(place).cast_mut(), Ordering::Relaxed);
-        self.since
-            .store(crate::runtime::watchdog::coarse_ms(), Ordering::Relaxed);
+        self.since.store(crate::runtime::watchdog::coarse_ms(), Ordering::Relaxed);
     }
 
     pub(crate) fn reason(&self) -> Option<(&'static Info, &'static Location<'static>)> {

@@ -33,11 +33,7 @@ impl std::error::Error for CannotCancel {}
 ///
 /// In a `panic=abort` build.
 pub(crate) fn check_possible() -> Result<(), CannotCancel> {
-    if cfg!(panic = "abort") {
-        Err(CannotCancel)
-    } else {
-        Ok(())
-    }
+    if cfg!(panic = "abort") { Err(CannotCancel) } else { Ok(()) }
 }
 
 impl Block {

@@ -104,7 +104,5 @@ unsafe impl Send for SendStart {}
 #[cold]
 pub(crate) fn passed_on(holder: &'static Block) {
     // ORDERING: Relaxed: see `holders::count`.
-    holder
-        .held
-        .store(holder.held.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+    holder.held.store(holder.held.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
 }

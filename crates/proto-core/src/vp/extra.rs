@@ -118,7 +118,5 @@ pub(crate) fn take_locals(block: &Block) -> Option<Locals> {
     if !has(block) {
         return None;
     }
-    locked(block, |extra| {
-        extra.as_mut().map(|extra| std::mem::take(&mut extra.locals))
-    })
+    locked(block, |extra| extra.as_mut().map(|extra| std::mem::take(&mut extra.locals)))
 }

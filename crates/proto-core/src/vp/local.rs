@@ -114,13 +114,7 @@ impl<T: 'static> VpLocal<T> {
 
     fn get(&'static self) -> Option<Rc<dyn Any>> {
         let key = self.key();
-        with_locals(|locals| {
-            locals
-                .values
-                .iter()
-                .find(|(other, _)| *other == key)
-                .map(|(_, value)| Rc::clone(value))
-        })
+        with_locals(|locals| locals.values.iter().find(|(other, _)| *other == key).map(|(_, value)| Rc::clone(value)))
     }
 
     /// Puts `value` in this key's place; gives what was there.
@@ -147,10 +141,8 @@ thread_local! {
 }
 
 fn with_locals<R>(f: impl FnOnce(&mut Locals) -> R) -> R {
-    let block = ctx::installed().map(|ctx| {
-        ctx.current()
-            .expect("VP-locals are used by VPs and OS threads, not by assigners or hooks")
-    });
+    let block = ctx::installed()
+        .map(|ctx| ctx.current().expect("VP-locals are used by VPs and OS threads, not by assigners or hooks"));
     match block {
         Some(block) if !block.is_thread() => extra::with_locals(block, f),
         _ => OF_THREAD.with_borrow_mut(f),

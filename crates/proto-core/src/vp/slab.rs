@@ -17,10 +17,7 @@ struct Slab {
     chunks: Vec<&'static [Block]>,
 }
 
-static SLAB: Mutex<Slab> = Mutex::new(Slab {
-    free: Vec::new(),
-    chunks: Vec::new(),
-});
+static SLAB: Mutex<Slab> = Mutex::new(Slab { free: Vec::new(), chunks: Vec::new() });
 
 /// Moves up to [`BATCH`] free blocks into `into`, at least one.
 pub(crate) fn take(into: &mut Vec<&'static Block>) {

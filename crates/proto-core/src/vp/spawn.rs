@@ -41,11 +41,9 @@ impl fmt::Display for SpawnError {
         match self {
             SpawnError::StackSize(size) => write!(f, "a stack of {size} bytes was asked for; the largest is 2 GiB"),
             SpawnError::Stopping => f.write_str("the runtime is shutting down"),
-            SpawnError::NoSuchCore(core) => write!(
-                f,
-                "the home that was asked for, core {}, is none of the runtime's",
-                core.index()
-            ),
+            SpawnError::NoSuchCore(core) => {
+                write!(f, "the home that was asked for, core {}, is none of the runtime's", core.index())
+            }
             SpawnError::NoRuntime(why) => write!(f, "the default runtime could not be made: {why}"),
         }
     }
@@ -99,13 +97,7 @@ impl Default for VpBuilder {
 impl VpBuilder {
     /// A VP without a name, with the runtime's stack size, priority 128, started wherever a core is free.
     pub const fn new() -> Self {
-        VpBuilder {
-            name: None,
-            stack_size: None,
-            priority: 128,
-            place: Where::Anywhere,
-            flags: 0,
-        }
+        VpBuilder { name: None, stack_size: None, priority: 128, place: Where::Anywhere, flags: 0 }
     }
 
     /// Its name in reports.
@@ -319,13 +311,8 @@ impl Target {
     #[inline]
     fn find() -> Result<Target, SpawnError> {
         let ctx = ctx::get();
-        let Some(parent) = ctx.current() else {
-            panic!("an assigner or a hook creates no VPs")
-        };
-        assert!(
-            ctx.in_handler.get().is_none(),
-            "a handler creates no VPs: answer, and let the wrapper do it"
-        );
+        let Some(parent) = ctx.current() else { panic!("an assigner or a hook creates no VPs") };
+        assert!(ctx.in_handler.get().is_none(), "a handler creates no VPs: answer, and let the wrapper do it");
         let hooks = ctx.attention() & attention::HOOKS != 0;
         match (ctx.core(), parent.process()) {
             (Some(core), Some(process)) => {
@@ -334,13 +321,7 @@ impl Target {
                 {
                     controller::yield_now(ctx, parent);
                 }
-                Ok(Target {
-                    shared: core.shared(),
-                    process,
-                    core: Some(core),
-                    parent: Some(parent),
-                    hooks,
-                })
+                Ok(Target { shared: core.shared(), process, core: Some(core), parent: Some(parent), hooks })
             }
             _ => {
                 let process = crate::process::ambient().map_err(|error| SpawnError::NoRuntime(error.to_string()))?;
@@ -359,13 +340,7 @@ impl Target {
         let ctx = ctx::get();
         let shared = process.shared();
         let core = ctx.core().filter(|core| std::ptr::eq(core.shared(), shared));
-        Target {
-            shared,
-            process,
-            core,
-            parent: None,
-            hooks: shared.hooks.any(),
-        }
+        Target { shared, process, core, parent: None, hooks: shared.hooks.any() }
     }
 
     #[inline]
@@ -427,13 +402,7 @@ pub(crate) fn adopt(
     start: Start,
 ) -> Work {
     let process = owner.process().expect("a VP that forks has a process");
-    let target = Target {
-        shared: core.shared(),
-        process,
-        core: Some(core),
-        parent: Some(owner),
-        hooks: false,
-    };
+    let target = Target { shared: core.shared(), process, core: Some(core), parent: Some(owner), hooks: false };
     let block = target.block();
     // SAFETY: a fresh block is this code's own.
     unsafe { block.put_start(start) };
@@ -443,9 +412,7 @@ pub(crate) fn adopt(
     block.stack_class.set(owner.stack_class.get());
     block.set_process(Some(process));
     block.set_around(Around::nothing());
-    block
-        .flags
-        .store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
+    block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
     let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();
     VpName::push_inline(&mut path, around);
     path.push(number);

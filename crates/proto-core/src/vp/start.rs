@@ -50,20 +50,12 @@ impl Start {
         if size_of::<F>() <= size_of_val(&data) && align_of::<F>() <= align_of::<usize>() {
             // SAFETY: it fits, in size and alignment.
             unsafe { data.as_mut_ptr().cast::<F>().write(closure) };
-            Start {
-                run: run_inline::<F>,
-                drop: drop_inline::<F>,
-                data,
-            }
+            Start { run: run_inline::<F>, drop: drop_inline::<F>, data }
         } else {
             let raw = Box::into_raw(Box::new(closure));
             // SAFETY: a pointer fits.
             unsafe { data.as_mut_ptr().cast::<*mut F>().write(raw) };
-            Start {
-                run: run_boxed::<F>,
-                drop: drop_boxed::<F>,
-                data,
-            }
+            Start { run: run_boxed::<F>, drop: drop_boxed::<F>, data }
         }
     }
 

@@ -33,10 +33,7 @@ impl Eq for VpRef {}
 
 impl VpRef {
     pub(crate) fn of(block: &'static Block) -> VpRef {
-        VpRef {
-            block,
-            birth: block.birth(),
-        }
+        VpRef { block, birth: block.birth() }
     }
 
     /// The calling timeline, VP or OS thread.
@@ -64,14 +61,9 @@ impl VpRef {
         if self.has_ended() || home.is_null() {
             return None;
         }
-        match ctx::installed()
-            .and_then(Ctx::core)
-            .and_then(|core| core.shared().core_of(home))
-        {
+        match ctx::installed().and_then(Ctx::core).and_then(|core| core.shared().core_of(home)) {
             Some(home) => Some(home.place),
-            None => verdict::runtimes()
-                .iter()
-                .find_map(|shared| shared.core_of(home).map(|home| home.place)),
+            None => verdict::runtimes().iter().find_map(|shared| shared.core_of(home).map(|home| home.place)),
         }
     }
 

@@ -14,10 +14,7 @@ pub struct Coin {
 impl Coin {
     pub fn new(alive: &Arc<AtomicUsize>, number: usize) -> Coin {
         alive.fetch_add(1, Ordering::Relaxed);
-        Coin {
-            alive: alive.clone(),
-            number,
-        }
+        Coin { alive: alive.clone(), number }
     }
 }
 
@@ -36,11 +33,7 @@ pub struct Desk {
 
 impl Desk {
     pub const fn new() -> Desk {
-        Desk {
-            coins: Vec::new(),
-            waiting: Waiters::new(),
-            tokens: Vec::new(),
-        }
+        Desk { coins: Vec::new(), waiting: Waiters::new(), tokens: Vec::new() }
     }
 }
 

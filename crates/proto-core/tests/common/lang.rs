@@ -53,10 +53,7 @@ impl Drop for Held<'_> {
 impl Lock {
     #[track_caller]
     pub const fn new() -> Lock {
-        Lock(EnvCell::new(LockEnv {
-            held: false,
-            waiting: Waiters::new(),
-        }))
+        Lock(EnvCell::new(LockEnv { held: false, waiting: Waiters::new() }))
     }
 
     #[track_caller]
@@ -83,11 +80,7 @@ struct Count;
 impl RequestHandler<Pass> for GateEnv {
     type Reply = ();
     fn handle(&mut self, _: Pass, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.open {
-            hidden.answer(caller, ())
-        } else {
-            self.waiting.push(caller, hidden)
-        }
+        if self.open { hidden.answer(caller, ()) } else { self.waiting.push(caller, hidden) }
     }
 }
 
@@ -119,10 +112,7 @@ impl Default for Gate {
 impl Gate {
     #[track_caller]
     pub const fn new() -> Gate {
-        Gate(EnvCell::new(GateEnv {
-            open: false,
-            waiting: Waiters::new(),
-        }))
+        Gate(EnvCell::new(GateEnv { open: false, waiting: Waiters::new() }))
     }
 
     #[track_caller]
@@ -134,9 +124,7 @@ impl Gate {
 
     #[track_caller]
     pub fn pass_until(&self, deadline: Instant) -> Result<(), Ended> {
-        self.0
-            .request_until(Pass, Some(deadline))
-            .map_err(Ended::unwind_if_cancelled)
+        self.0.request_until(Pass, Some(deadline)).map_err(Ended::unwind_if_cancelled)
     }
 
     pub fn open(&self) {
@@ -190,10 +178,7 @@ impl<T> RequestHandler<Put<T>> for MailboxEnv<T> {
 impl<T> Mailbox<T> {
     #[track_caller]
     pub const fn new() -> Self {
-        Mailbox(EnvCell::new(MailboxEnv {
-            values: std::collections::VecDeque::new(),
-            waiting: Waiters::new(),
-        }))
+        Mailbox(EnvCell::new(MailboxEnv { values: std::collections::VecDeque::new(), waiting: Waiters::new() }))
     }
 
     pub fn put(&self, value: T) {

@@ -1,9 +1,5 @@
 //! What several test programs use. Each takes what it needs.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "every test program is a crate of its own and uses a part of this"
-)]
+#![allow(dead_code, unreachable_pub, reason = "every test program is a crate of its own and uses a part of this")]
 
 pub mod cancelling;
 pub mod desk;

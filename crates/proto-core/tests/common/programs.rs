@@ -65,10 +65,7 @@ fn scopes_borrow(runtime: &Runtime) {
             });
         })
         .unwrap();
-    assert!(
-        numbers.iter().enumerate().all(|(index, n)| *n == index + 1),
-        "a scope waits for all of its VPs"
-    );
+    assert!(numbers.iter().enumerate().all(|(index, n)| *n == index + 1), "a scope waits for all of its VPs");
 }
 
 /// A tree of forks whose leaves `leaf` makes.
@@ -82,22 +79,14 @@ pub fn tree(depth: usize, leaf: &(impl Fn() -> u64 + Sync)) -> u64 {
 
 fn fork_tree(runtime: &Runtime) {
     let depth = sized(10, 3);
-    assert_eq!(
-        runtime.run(|| tree(depth, &|| 1)).unwrap(),
-        1 << depth,
-        "every leaf runs once"
-    );
+    assert_eq!(runtime.run(|| tree(depth, &|| 1)).unwrap(), 1 << depth, "every leaf runs once");
     let yielding = runtime.run(|| {
         tree(depth.min(7), &|| {
             yield_now();
             1
         })
     });
-    assert_eq!(
-        yielding.unwrap(),
-        1 << depth.min(7),
-        "leaves that leave their core are joined all the same"
-    );
+    assert_eq!(yielding.unwrap(), 1 << depth.min(7), "leaves that leave their core are joined all the same");
 }
 
 fn locks_exclude(runtime: &Runtime) {
@@ -182,9 +171,8 @@ fn deadlines_pass(runtime: &Runtime) {
 fn blocking_calls(runtime: &Runtime) {
     let sum: u64 = runtime
         .run(|| {
-            let calls: Vec<_> = (0..sized(20, 2) as u64)
-                .map(|n| VpBuilder::new().spawn(move || blocking(|| n)).unwrap())
-                .collect();
+            let calls: Vec<_> =
+                (0..sized(20, 2) as u64).map(|n| VpBuilder::new().spawn(move || blocking(|| n)).unwrap()).collect();
             calls.into_iter().map(|call| call.join().unwrap()).sum()
         })
         .unwrap();
@@ -195,9 +183,7 @@ fn blocking_calls(runtime: &Runtime) {
 fn panics_reach_who_joins(runtime: &Runtime) {
     let caught = runtime
         .run(|| {
-            let vp = VpBuilder::new()
-                .spawn(|| std::panic::resume_unwind(Box::new(7u32)))
-                .unwrap();
+            let vp = VpBuilder::new().spawn(|| std::panic::resume_unwind(Box::new(7u32))).unwrap();
             match vp.join() {
                 Err(JoinError::Panic(payload)) => *payload.downcast::<u32>().unwrap(),
                 other => panic!("a panic was expected, not {other:?}"),
@@ -294,9 +280,7 @@ fn daemons_are_ended(runtime: &Runtime) {
 
 fn processes_nest(runtime: &Runtime) {
     let inner = runtime.clone();
-    let value = runtime
-        .run(move || inner.run(|| inner.run(|| 5).unwrap() + 1).unwrap() + 1)
-        .unwrap();
+    let value = runtime.run(move || inner.run(|| inner.run(|| 5).unwrap() + 1).unwrap() + 1).unwrap();
     assert_eq!(value, 7);
     // A wait with a deadline, from outside.
     let process = runtime.start(|| sleep(Duration::from_secs(3600))).unwrap();

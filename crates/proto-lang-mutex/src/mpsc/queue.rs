@@ -98,13 +98,10 @@ impl<T> QueueEnv<T> {
     /// Gives `value` to the receiver if that waits.
     #[inline]
     fn hand_over(&mut self, value: T, hidden: &mut Hidden<'_>) -> Result<(), T> {
-        self.receiving
-            .resume_next(Ok(value), hidden)
-            .map(drop)
-            .map_err(|refused| match refused {
-                Ok(value) => value,
-                Err(_) => unreachable!("a value was offered"),
-            })
+        self.receiving.resume_next(Ok(value), hidden).map(drop).map_err(|refused| match refused {
+            Ok(value) => value,
+            Err(_) => unreachable!("a value was offered"),
+        })
     }
 
     /// Takes the next value; lets the first sender that waits for room have it.

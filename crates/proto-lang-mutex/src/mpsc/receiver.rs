@@ -25,10 +25,7 @@ pub struct Receiver<T> {
 
 impl<T> Receiver<T> {
     pub(super) fn new(queue: Arc<Queue<T>>) -> Self {
-        Receiver {
-            queue,
-            _one: PhantomData,
-        }
+        Receiver { queue, _one: PhantomData }
     }
 
     pub(crate) fn queue(&self) -> &Queue<T> {

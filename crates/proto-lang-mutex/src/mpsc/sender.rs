@@ -100,10 +100,7 @@ impl<T> SyncSender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        match self.queue.0.request(SendBounded {
-            value,
-            patience: Patience::Endless,
-        }) {
+        match self.queue.0.request(SendBounded { value, patience: Patience::Endless }) {
             Ok(Sent::Done) => Ok(()),
             Ok(other) => self.unsent(other).map_err(|error| SendError(error.into_inner())),
             Err(ended) => time::failed(ended),
@@ -121,10 +118,7 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        match self.queue.0.request(SendBounded {
-            value,
-            patience: Patience::None,
-        }) {
+        match self.queue.0.request(SendBounded { value, patience: Patience::None }) {
             Ok(sent) => self.unsent(sent).map_err(|error| match error {
                 SendTimeoutError::Timeout(value) => TrySendError::Full(value),
                 SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
@@ -175,13 +169,7 @@ impl<T> SyncSender<T> {
 
     #[track_caller]
     fn send_by(&self, value: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        match self.queue.0.request_until(
-            SendBounded {
-                value,
-                patience: Patience::Timed,
-            },
-            deadline,
-        ) {
+        match self.queue.0.request_until(SendBounded { value, patience: Patience::Timed }, deadline) {
             Ok(sent) => self.unsent(sent),
             Err(ended) => time::failed(ended),
         }
@@ -195,9 +183,7 @@ impl<T> SyncSender<T> {
             Sent::Full(value) | Sent::GaveUp(value, Ended::Deadline) => Err(SendTimeoutError::Timeout(value)),
             Sent::Refused(value) => Err(SendTimeoutError::Disconnected(value)),
             Sent::Shelved(place) => match self.queue.0.request(Fetch(place)) {
-                Ok(value) => Err(SendTimeoutError::Disconnected(
-                    value.expect("each place is told to one sender"),
-                )),
+                Ok(value) => Err(SendTimeoutError::Disconnected(value.expect("each place is told to one sender"))),
                 Err(ended) => time::failed(ended),
             },
             Sent::GaveUp(value, ended) => {
@@ -214,9 +200,7 @@ macro_rules! sender {
         impl<T> Clone for $name<T> {
             fn clone(&self) -> Self {
                 self.queue.0.release(AddSender);
-                $name {
-                    queue: Arc::clone(&self.queue),
-                }
+                $name { queue: Arc::clone(&self.queue) }
             }
         }
 

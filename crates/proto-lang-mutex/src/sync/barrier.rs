@@ -72,11 +72,7 @@ impl Barrier {
     /// A barrier for `size` timelines; for 0 and 1 nobody waits.
     #[track_caller]
     pub const fn new(size: usize) -> Self {
-        Barrier(EnvCell::new(BarrierEnv {
-            size,
-            came: 0,
-            waiting: Waiters::new(),
-        }))
+        Barrier(EnvCell::new(BarrierEnv { size, came: 0, waiting: Waiters::new() }))
     }
 
     /// Waits until all have come. One of them, the last, is the leader.

@@ -110,9 +110,7 @@ impl Condvar {
     /// A condition variable for which nobody waits.
     #[track_caller]
     pub const fn new() -> Self {
-        Condvar(EnvCell::new(CondvarEnv {
-            waiting: Waiters::new(),
-        }))
+        Condvar(EnvCell::new(CondvarEnv { waiting: Waiters::new() }))
     }
 
     /// Gives the lock back and waits for a notification, both in one step; then takes the lock again.
@@ -239,10 +237,7 @@ impl Condvar {
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
         let (mutex, parting) = guard.part();
         let timed = deadline.is_some();
-        let make = |lock| Wait {
-            leaves: Waiting { lock, timed },
-            parting,
-        };
+        let make = |lock| Wait { leaves: Waiting { lock, timed }, parting };
         let mut timed_out = false;
         let held = match self.0.request_lending(mutex.lock.cell(), make, deadline) {
             Ok(Turn::Taken(held)) => Ok(held),

@@ -66,12 +66,7 @@ impl<'a, T: ?Sized> Inner<'a, T> {
             None => Err(whole),
             opened => {
                 let (lock, _, may_poison) = whole.leave();
-                Ok(Inner {
-                    lock,
-                    opened,
-                    may_poison,
-                    _stays: PhantomData,
-                })
+                Ok(Inner { lock, opened, may_poison, _stays: PhantomData })
             }
         }
     }

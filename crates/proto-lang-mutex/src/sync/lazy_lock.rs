@@ -31,11 +31,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     /// A value that `f` will make.
     #[track_caller]
     pub const fn new(f: F) -> Self {
-        LazyLock {
-            once: Once::new(),
-            value: std::sync::OnceLock::new(),
-            make: Guarded::new(Some(f)),
-        }
+        LazyLock { once: Once::new(), value: std::sync::OnceLock::new(), make: Guarded::new(Some(f)) }
     }
 
     /// The value; makes it if nobody has yet. The same as dereferencing.
@@ -61,9 +57,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
             let make = make.take().expect("the closure is run once");
             let _ = self.value.set(make());
         });
-        self.value
-            .get()
-            .expect("what has been done was the making of the value")
+        self.value.get().expect("what has been done was the making of the value")
     }
 }
 

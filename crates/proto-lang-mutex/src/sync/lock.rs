@@ -164,10 +164,7 @@ impl LockEnv {
 
     #[inline]
     fn held(&self, grant: Grant) -> Held {
-        Held {
-            grant,
-            poisoned: self.poisoned,
-        }
+        Held { grant, poisoned: self.poisoned }
     }
 
     /// A [`Wait`] of any kind.
@@ -240,9 +237,7 @@ impl LockEnv {
         if self.on_the_way {
             return;
         }
-        let near = self
-            .waiting
-            .resume_where(LOOK, |_, lives_here| lives_here, Turn::Retry, hidden);
+        let near = self.waiting.resume_where(LOOK, |_, lives_here| lives_here, Turn::Retry, hidden);
         self.on_the_way = near.or_else(|turn| self.waiting.resume_next(turn, hidden)).is_ok();
         if !self.on_the_way {
             self.crowded = false;
@@ -289,8 +284,7 @@ impl RequestHandler<Relock> for LockEnv {
     fn handle(&mut self, Relock { timed }: Relock, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
         if timed && self.free.is_none() {
             self.crowded = true;
-            self.waiting
-                .push_returning(caller, (), |(), ended| Turn::Late(ended), hidden);
+            self.waiting.push_returning(caller, (), |(), ended| Turn::Late(ended), hidden);
         } else {
             self.wait(0, caller, hidden);
         }

@@ -48,10 +48,7 @@ impl<T> Mutex<T> {
     /// A free lock around `value`. Reports name it by the place of this call.
     #[track_caller]
     pub const fn new(value: T) -> Self {
-        Mutex {
-            lock: RawLock::new(),
-            data: Guarded::new(value),
-        }
+        Mutex { lock: RawLock::new(), data: Guarded::new(value) }
     }
 
     /// The data.

@@ -78,9 +78,7 @@ impl RequestHandler<Begin> for OnceEnv {
             state @ (State::New | State::Poisoned) => {
                 self.state = State::Running;
                 hidden.holds(&caller);
-                Met::Turn {
-                    poisoned: state == State::Poisoned,
-                }
+                Met::Turn { poisoned: state == State::Poisoned }
             }
         };
         hidden.answer(caller, met);
@@ -180,15 +178,8 @@ impl Once {
     /// Not done yet.
     #[track_caller]
     pub const fn new() -> Self {
-        let env = OnceEnv {
-            state: State::New,
-            waiting: Waiters::new(),
-            watching: Waiters::new(),
-        };
-        Once {
-            env: EnvCell::new(env),
-            done: std::sync::OnceLock::new(),
-        }
+        let env = OnceEnv { state: State::New, waiting: Waiters::new(), watching: Waiters::new() };
+        Once { env: EnvCell::new(env), done: std::sync::OnceLock::new() }
     }
 
     /// Runs `f` if no call has been completed yet. When this returns, one has.
@@ -241,11 +232,7 @@ impl Once {
     #[inline]
     #[track_caller]
     fn turn(&self, ignore_poison: bool, panicked: State) -> Option<(Turn<'_>, bool)> {
-        if self.is_completed() {
-            None
-        } else {
-            self.turn_slow(ignore_poison, panicked)
-        }
+        if self.is_completed() { None } else { self.turn_slow(ignore_poison, panicked) }
     }
 
     #[cold]
@@ -255,15 +242,7 @@ impl Once {
             match self.env.request(Begin { ignore_poison }) {
                 Ok(Met::Turn { poisoned }) => {
                     let undone = if poisoned { State::Poisoned } else { State::New };
-                    return Some((
-                        Turn {
-                            once: self,
-                            undone,
-                            panicked,
-                            done: false,
-                        },
-                        poisoned,
-                    ));
+                    return Some((Turn { once: self, undone, panicked, done: false }, poisoned));
                 }
                 Ok(Met::Again) => {}
                 Ok(Met::Done) => return None,
@@ -341,8 +320,6 @@ impl Default for Once {
 
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once")
-            .field("completed", &self.is_completed())
-            .finish_non_exhaustive()
+        f.debug_struct("Once").field("completed", &self.is_completed()).finish_non_exhaustive()
     }
 }

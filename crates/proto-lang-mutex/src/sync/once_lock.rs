@@ -27,10 +27,7 @@ impl<T> OnceLock<T> {
     /// Without a value.
     #[track_caller]
     pub const fn new() -> Self {
-        OnceLock {
-            once: Once::new(),
-            value: std::sync::OnceLock::new(),
-        }
+        OnceLock { once: Once::new(), value: std::sync::OnceLock::new() }
     }
 
     /// The value, if it is set.
@@ -81,9 +78,7 @@ impl<T> OnceLock<T> {
             let _ = self.value.set(f());
             turn.done();
         }
-        self.value
-            .get()
-            .expect("what has been done was the setting of the value")
+        self.value.get().expect("what has been done was the setting of the value")
     }
 
     /// Waits until the value is set.
@@ -94,9 +89,7 @@ impl<T> OnceLock<T> {
     #[track_caller]
     pub fn wait(&self) -> &T {
         self.once.wait_force();
-        self.value
-            .get()
-            .expect("what has been done was the setting of the value")
+        self.value.get().expect("what has been done was the setting of the value")
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`.

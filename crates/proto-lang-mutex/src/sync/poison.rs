@@ -6,11 +6,7 @@ use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 /// What `lock` returns for a guard of data that are `poisoned` or not.
 #[inline]
 pub(crate) fn result<G>(guard: G, poisoned: bool) -> LockResult<G> {
-    if poisoned {
-        Err(PoisonError::new(guard))
-    } else {
-        Ok(guard)
-    }
+    if poisoned { Err(PoisonError::new(guard)) } else { Ok(guard) }
 }
 
 /// What `try_lock` returns; `None` where somebody else holds the lock.

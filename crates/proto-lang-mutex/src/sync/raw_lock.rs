@@ -46,10 +46,7 @@ impl RawLock {
     #[inline]
     #[track_caller]
     pub(crate) fn try_take(&self) -> Result<Option<Held>, Ended> {
-        match self.0.request(Take {
-            last: true,
-            woken: false,
-        })? {
+        match self.0.request(Take { last: true, woken: false })? {
             Tried::Taken(held) => Ok(Some(held)),
             Tried::Busy => Ok(None),
         }
@@ -155,10 +152,7 @@ pub(crate) struct Parting<'a> {
 impl<'a> Parting<'a> {
     pub(crate) fn new(lock: &'a RawLock, grant: Grant, may_poison: bool) -> Self {
         let poison = may_poison && proto_core::panicking();
-        Parting {
-            lock,
-            give: Some(GiveAndGo { grant, poison }),
-        }
+        Parting { lock, give: Some(GiveAndGo { grant, poison }) }
     }
 
     /// Gives the lock back after the unlock of the condition variable's environment, which `hidden` is of.

@@ -69,12 +69,7 @@ pub(super) struct IsPoisoned;
 
 impl RwEnv {
     pub(super) const fn new() -> Self {
-        RwEnv {
-            phase: Phase::Free(Grant::new()),
-            poisoned: false,
-            readers: Waiters::new(),
-            writers: Waiters::new(),
-        }
+        RwEnv { phase: Phase::Free(Grant::new()), poisoned: false, readers: Waiters::new(), writers: Waiters::new() }
     }
 
     pub(super) fn is_poisoned(&self) -> bool {

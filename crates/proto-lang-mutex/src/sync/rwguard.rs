@@ -60,10 +60,7 @@ impl<T: ?Sized> Drop for Reading<'_, T> {
 impl<T: ?Sized> Drop for Writing<'_, T> {
     fn drop(&mut self) {
         if let Some(opened) = self.opened.take() {
-            self.env.release(EndWrite {
-                grant: opened.close(),
-                may_poison: self.may_poison,
-            });
+            self.env.release(EndWrite { grant: opened.close(), may_poison: self.may_poison });
         }
     }
 }
@@ -73,11 +70,7 @@ impl<'a, T: ?Sized> Reading<'a, T> {
     fn map<U: ?Sized>(mut self, f: impl FnOnce(&T) -> Option<&U>) -> Result<Reading<'a, U>, Self> {
         match OpenedShared::map_from(&mut self.opened, f) {
             None => Err(self),
-            opened => Ok(Reading {
-                env: self.env,
-                opened,
-                _stays: PhantomData,
-            }),
+            opened => Ok(Reading { env: self.env, opened, _stays: PhantomData }),
         }
     }
 }
@@ -87,12 +80,7 @@ impl<'a, T: ?Sized> Writing<'a, T> {
     fn map<U: ?Sized>(mut self, f: impl FnOnce(&mut T) -> Option<&mut U>) -> Result<Writing<'a, U>, Self> {
         match Opened::map_from(&mut self.opened, f) {
             None => Err(self),
-            opened => Ok(Writing {
-                env: self.env,
-                opened,
-                may_poison: self.may_poison,
-                _stays: PhantomData,
-            }),
+            opened => Ok(Writing { env: self.env, opened, may_poison: self.may_poison, _stays: PhantomData }),
         }
     }
 }
@@ -101,11 +89,7 @@ impl<'a, T: ?Sized + Sync> RwLockReadGuard<'a, T> {
     #[track_caller]
     pub(super) fn new(lock: &'a RwLock<T>, shared: SharedGrant) -> Self {
         let opened = Some(lock.data.open_shared(shared));
-        RwLockReadGuard(Reading {
-            env: &lock.env,
-            opened,
-            _stays: PhantomData,
-        })
+        RwLockReadGuard(Reading { env: &lock.env, opened, _stays: PhantomData })
     }
 }
 
@@ -152,15 +136,7 @@ impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
     pub(super) fn new(lock: &'a RwLock<T>, grant: Grant) -> Self {
         let opened = Some(lock.data.open(grant));
         let may_poison = !proto_core::panicking();
-        RwLockWriteGuard {
-            lock,
-            inner: Writing {
-                env: &lock.env,
-                opened,
-                may_poison,
-                _stays: PhantomData,
-            },
-        }
+        RwLockWriteGuard { lock, inner: Writing { env: &lock.env, opened, may_poison, _stays: PhantomData } }
     }
 
     /// A guard of a part of the data.
@@ -214,10 +190,7 @@ impl<'a, T: ?Sized + Sync> RwLockWriteGuard<'a, T> {
     pub fn downgrade(guard: Self) -> RwLockReadGuard<'a, T> {
         let RwLockWriteGuard { lock, mut inner } = guard;
         let grant = inner.opened.take().expect(OPEN).close();
-        let shared = lock
-            .env
-            .request(Downgrade(grant))
-            .unwrap_or_else(|ended| time::failed(ended));
+        let shared = lock.env.request(Downgrade(grant)).unwrap_or_else(|ended| time::failed(ended));
         RwLockReadGuard::new(lock, shared)
     }
 }

@@ -44,10 +44,7 @@ impl<T> RwLock<T> {
     /// A free lock around `value`. Reports name it by the place of this call.
     #[track_caller]
     pub const fn new(value: T) -> Self {
-        RwLock {
-            env: EnvCell::new(RwEnv::new()),
-            data: Guarded::new(value),
-        }
+        RwLock { env: EnvCell::new(RwEnv::new()), data: Guarded::new(value) }
     }
 
     /// The data.
@@ -88,13 +85,8 @@ impl<T: ?Sized + Sync> RwLock<T> {
     /// As [`read`](Self::read).
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let shared = self
-            .env
-            .request(Now(Read {
-                wait: false,
-                last: true,
-            }))
-            .unwrap_or_else(|ended| time::failed(ended));
+        let shared =
+            self.env.request(Now(Read { wait: false, last: true })).unwrap_or_else(|ended| time::failed(ended));
         poison::try_result(shared.map(|(shared, poisoned)| (RwLockReadGuard::new(self, shared), poisoned)))
     }
 
@@ -180,13 +172,8 @@ impl<T: ?Sized> RwLock<T> {
     /// As [`write`](Self::write).
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let grant = self
-            .env
-            .request(Now(Write {
-                wait: false,
-                last: true,
-            }))
-            .unwrap_or_else(|ended| time::failed(ended));
+        let grant =
+            self.env.request(Now(Write { wait: false, last: true })).unwrap_or_else(|ended| time::failed(ended));
         poison::try_result(grant.map(|(grant, poisoned)| (RwLockWriteGuard::new(self, grant), poisoned)))
     }
 
@@ -226,10 +213,7 @@ impl<T: ?Sized> RwLock<T> {
 
     #[track_caller]
     fn take_write(&self, deadline: Option<Instant>) -> Result<(Grant, bool), Ended> {
-        if let Some(grant) = self
-            .env
-            .request_adaptive(|last| Now(Write { wait: true, last }), None)?
-        {
+        if let Some(grant) = self.env.request_adaptive(|last| Now(Write { wait: true, last }), None)? {
             return Ok(grant);
         }
         let waited = self.env.request_until(Write { wait: true, last: true }, deadline);

@@ -149,10 +149,7 @@ impl Semaphore {
     /// A semaphore with `permits` permits.
     #[track_caller]
     pub const fn new(permits: usize) -> Self {
-        Semaphore(EnvCell::new(SemaphoreEnv {
-            permits,
-            waiting: Waiters::new(),
-        }))
+        Semaphore(EnvCell::new(SemaphoreEnv { permits, waiting: Waiters::new() }))
     }
 
     /// Takes a permit; waits until there is one and all before the caller in line have theirs.
@@ -192,10 +189,7 @@ impl Semaphore {
     /// As [`acquire`](Self::acquire).
     #[track_caller]
     pub fn try_acquire_many(&self, count: usize) -> Option<SemaphorePermit<'_>> {
-        let taken = self
-            .0
-            .request(TryAcquire(count))
-            .unwrap_or_else(|ended| time::failed(ended));
+        let taken = self.0.request(TryAcquire(count)).unwrap_or_else(|ended| time::failed(ended));
         taken.then(|| SemaphorePermit { semaphore: self, count })
     }
 

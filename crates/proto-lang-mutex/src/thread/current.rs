@@ -38,10 +38,7 @@ impl fmt::Debug for ThreadId {
 /// In an assigner or a hook: those run on no thread.
 pub fn current() -> Thread {
     let vp = VpRef::current();
-    Thread {
-        vp,
-        name: vp.name().user().map(Arc::from),
-    }
+    Thread { vp, name: vp.name().user().map(Arc::from) }
 }
 
 impl Thread {
@@ -67,9 +64,6 @@ impl Thread {
 
 impl fmt::Debug for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Thread")
-            .field("id", &self.id())
-            .field("name", &self.name())
-            .finish_non_exhaustive()
+        f.debug_struct("Thread").field("id", &self.id()).field("name", &self.name()).finish_non_exhaustive()
     }
 }

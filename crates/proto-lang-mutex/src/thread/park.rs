@@ -17,12 +17,8 @@ use crate::time;
 
 const SHARDS: usize = 64;
 
-static PARKED: [EnvCell<Shard>; SHARDS] = [const {
-    EnvCell::new(Shard {
-        listed: BTreeMap::new(),
-        sweep_at: 64,
-    })
-}; SHARDS];
+static PARKED: [EnvCell<Shard>; SHARDS] =
+    [const { EnvCell::new(Shard { listed: BTreeMap::new(), sweep_at: 64 }) }; SHARDS];
 
 struct Shard {
     listed: BTreeMap<u64, Listed>,
@@ -62,8 +58,7 @@ impl RequestHandler<Unpark> for Shard {
         if !resumed && !vp.has_ended() {
             self.listed.insert(vp.id(), Listed::Token(vp));
             if self.listed.len() > self.sweep_at {
-                self.listed
-                    .retain(|_, listed| !matches!(listed, Listed::Token(vp) if vp.has_ended()));
+                self.listed.retain(|_, listed| !matches!(listed, Listed::Token(vp) if vp.has_ended()));
                 self.sweep_at = 64.max(2 * self.listed.len());
             }
         }

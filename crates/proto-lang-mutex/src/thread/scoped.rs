@@ -50,15 +50,13 @@ where
 {
     let mut own = None;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        proto_core::scope(
-            |inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
-                Ok(value) => Some(value),
-                Err(payload) => {
-                    own = Some(payload);
-                    None
-                }
-            },
-        )
+        proto_core::scope(|inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
+            Ok(value) => Some(value),
+            Err(payload) => {
+                own = Some(payload);
+                None
+            }
+        })
     }));
     match (own, outcome) {
         (Some(payload), _) => resume_unwind(payload),
@@ -130,19 +128,13 @@ pub struct ScopedJoinHandle<'scope, T> {
 
 impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScopedJoinHandle")
-            .field("thread", &self.thread)
-            .finish_non_exhaustive()
+        f.debug_struct("ScopedJoinHandle").field("thread", &self.thread).finish_non_exhaustive()
     }
 }
 
 impl<'scope, T> ScopedJoinHandle<'scope, T> {
     pub(super) fn new(handle: proto_core::ScopedJoinHandle<'scope, T>, thread: Thread) -> Self {
-        ScopedJoinHandle {
-            handle,
-            thread,
-            _scope: PhantomData,
-        }
+        ScopedJoinHandle { handle, thread, _scope: PhantomData }
     }
 
     /// The thread.

@@ -58,10 +58,7 @@ pub struct Builder {
 impl Builder {
     /// A thread without a name, with the runtime's stack size, placed where a core is free.
     pub const fn new() -> Self {
-        Builder {
-            vp: VpBuilder::new(),
-            name: None,
-        }
+        Builder { vp: VpBuilder::new(), name: None }
     }
 
     /// Its name, in reports and from [`Thread::name`].
@@ -154,9 +151,7 @@ pub struct JoinHandle<T> {
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle")
-            .field("thread", &self.thread)
-            .finish_non_exhaustive()
+        f.debug_struct("JoinHandle").field("thread", &self.thread).finish_non_exhaustive()
     }
 }
 

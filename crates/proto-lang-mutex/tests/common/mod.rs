@@ -7,11 +7,7 @@ use proto_lang_mutex::thread;
 
 /// A runtime with so many controllers, left to the scheduler of the system.
 pub(crate) fn runtime(controllers: usize) -> Runtime {
-    Runtime::builder()
-        .controllers(controllers)
-        .pin(false)
-        .build()
-        .expect("a runtime needs threads and stacks only")
+    Runtime::builder().controllers(controllers).pin(false).build().expect("a runtime needs threads and stacks only")
 }
 
 /// Runs `test` on one, two and four controllers.

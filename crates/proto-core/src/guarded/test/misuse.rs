@@ -28,11 +28,7 @@ fn swapped_grants_are_refused_and_harm_no_cell() {
     let (a, b) = (Guarded::new('a'), Guarded::new('b'));
     let (of_a, of_b) = (a.open(Grant::new()).close(), b.open(Grant::new()).close());
     assert!(message(|| drop(b.open(of_a))).contains("another cell"));
-    assert_eq!(
-        *b.open(of_b),
-        'b',
-        "the cell that refused must still open with its own grant"
-    );
+    assert_eq!(*b.open(of_b), 'b', "the cell that refused must still open with its own grant");
 }
 
 #[test]
@@ -40,11 +36,7 @@ fn married_grant_does_not_marry_a_second_cell() {
     let (a, b) = (Guarded::new('a'), Guarded::new('b'));
     let grant = a.open(Grant::new()).close();
     assert!(message(|| drop(b.open(grant))).contains("not been opened yet"));
-    assert_eq!(
-        *b.open(Grant::new()),
-        'b',
-        "a refused grant must not have married the cell"
-    );
+    assert_eq!(*b.open(Grant::new()), 'b', "a refused grant must not have married the cell");
 }
 
 #[test]
@@ -153,20 +145,13 @@ fn value_is_dropped_once_with_its_cell() {
     let frozen_cell = Guarded::new(std::sync::Arc::new(()));
     let seen = frozen_cell.frozen(Grant::new().freeze()).clone();
     drop(frozen_cell);
-    assert_eq!(
-        std::sync::Arc::strong_count(&seen),
-        1,
-        "a frozen cell still drops its value"
-    );
+    assert_eq!(std::sync::Arc::strong_count(&seen), 1, "a frozen cell still drops its value");
 }
 
 #[test]
 fn map_reaches_a_part_and_close_returns_the_whole() {
     let cell = Guarded::new((1, [2, 3]));
-    let mut part = cell
-        .open(Grant::new())
-        .map(|pair| &mut pair.1[..])
-        .map(|slice| &mut slice[1]);
+    let mut part = cell.open(Grant::new()).map(|pair| &mut pair.1[..]).map(|slice| &mut slice[1]);
     *part = 4;
     assert_eq!(*cell.open(part.close()), (1, [2, 4]));
 }
@@ -204,10 +189,7 @@ fn panic_in_map_from_leaves_the_guard_to_its_owner() {
     assert!(Opened::map_from::<i32>(&mut slot, |_| None).is_none());
     let grant = slot.take().expect("it stays in its slot").close();
     assert_eq!(*cell.open(grant), 1);
-    assert!(
-        Opened::map_from(&mut slot, |n| Some(n)).is_none(),
-        "nothing comes out of an empty slot"
-    );
+    assert!(Opened::map_from(&mut slot, |n| Some(n)).is_none(), "nothing comes out of an empty slot");
 }
 
 #[test]
@@ -347,10 +329,7 @@ fn auto_traits_are_those_of_references() {
 #[test]
 fn debug_says_who_belongs_to_whom_and_not_the_value() {
     let cell = Guarded::new("secret");
-    assert_eq!(
-        format!("{cell:?} {:?}", Grant::new()),
-        "Guarded { grant: single, .. } Grant { number: unborn }"
-    );
+    assert_eq!(format!("{cell:?} {:?}", Grant::new()), "Guarded { grant: single, .. } Grant { number: unborn }");
     let opened = cell.open(Grant::new());
     assert_eq!(format!("{opened:?}"), "Opened(\"secret\")");
     let grant = opened.close();

@@ -18,11 +18,7 @@ fn pieces_open_at_once_and_join_to_a_grant() {
     }
     let [left, middle, right] = opened.map(|part| part.close());
     let (right, left) = right.join(left).expect_err("these do not touch");
-    let whole = middle
-        .join(right)
-        .expect("neighbours")
-        .join(left)
-        .expect("neighbours, the other way round");
+    let whole = middle.join(right).expect("neighbours").join(left).expect("neighbours, the other way round");
     let grant = whole.into_grant().expect("that is all");
     assert_eq!(*cell.open(grant), [1, 1, 2, 2, 3, 3]);
 }
@@ -44,10 +40,7 @@ fn foreign_pieces_do_not_join() {
     let (left, _right) = RangeGrant::new().split_at(1);
     let (_left, right) = RangeGrant::new().split_at(1);
     let (left, right) = left.join(right).expect_err("they touch, but are of different cells");
-    assert!(
-        RangeGrant::new().join(RangeGrant::new()).is_err(),
-        "unborn grants may get different numbers"
-    );
+    assert!(RangeGrant::new().join(RangeGrant::new()).is_err(), "unborn grants may get different numbers");
     assert!(left.into_grant().is_err() && right.into_grant().is_err());
 }
 
@@ -93,10 +86,7 @@ fn cells_made_of_vectors_own_their_elements() {
     assert_eq!(std::ptr::from_ref(&last[0]).addr() % 64, 0);
     last[0] = Wide(Box::new(9));
     let _ = last.close();
-    assert_eq!(
-        *cell.into_boxed_slice(),
-        [Wide(Box::new(0)), Wide(Box::new(1)), Wide(Box::new(9))]
-    );
+    assert_eq!(*cell.into_boxed_slice(), [Wide(Box::new(0)), Wide(Box::new(1)), Wide(Box::new(9))]);
     drop(Box::<Guarded<[Wide]>>::from(vec![Wide(Box::new(1))].into_boxed_slice()));
 
     let shared: std::sync::Arc<Guarded<[u8]>> = Box::<Guarded<[u8]>>::from(vec![1, 2]).into();
@@ -149,10 +139,7 @@ fn foreign_tokens_are_refused_by_the_keeper() {
     let (of_left, of_right) = (left.lend(8..10).expect("free"), right.lend(10..12).expect("free"));
     let both = of_left.join(of_right).expect("neighbours of one cell");
     assert!(message(|| left.take_back(both)).contains("did not lend it"));
-    assert!(
-        left.take(7..9).is_none(),
-        "a refused token must not have lowered a count"
-    );
+    assert!(left.take(7..9).is_none(), "a refused token must not have lowered a count");
 
     let writer = right.take(20..30).expect("free");
     assert!(message(|| left.put_back(writer)).contains("did not give it"));
@@ -182,9 +169,7 @@ fn keeper_agrees_with_a_count_per_index() {
     let mut shares = RangeShares::new(RangeGrant::new());
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
     let (mut writers, mut readers) = (Vec::<RangeGrant>::new(), Vec::new());
@@ -192,11 +177,7 @@ fn keeper_agrees_with_a_count_per_index() {
         let start = random(LEN);
         let range = start..start + random(LEN - start + 1);
         let written = range.clone().any(|i| writers.iter().any(|w| w.range().contains(&i)));
-        let read = range.clone().any(|i| {
-            readers
-                .iter()
-                .any(|r: &super::super::SharedRange| r.range().contains(&i))
-        });
+        let read = range.clone().any(|i| readers.iter().any(|r: &super::super::SharedRange| r.range().contains(&i)));
         match random(6) {
             0 => match shares.take(range.clone()) {
                 Some(grant) => {
@@ -223,10 +204,8 @@ fn keeper_agrees_with_a_count_per_index() {
                 writers.extend([left, right]);
             }
             5 if readers.len() > 1 => {
-                let (one, two) = (
-                    readers.swap_remove(random(readers.len())),
-                    readers.swap_remove(random(readers.len())),
-                );
+                let (one, two) =
+                    (readers.swap_remove(random(readers.len())), readers.swap_remove(random(readers.len())));
                 match one.join(two) {
                     Ok(joined) => {
                         let at = joined.range().start + random(joined.range().len() + 1);

@@ -69,10 +69,7 @@ fn of_two_families_exactly_one_marries() {
         let cell = Guarded::new(String::from("x"));
         let at = AtomicUsize::new(0);
         let mut families = [Grant::new().share(), Grant::new().share()];
-        let shared: Vec<_> = families
-            .iter_mut()
-            .flat_map(|shares| [shares.lend(), shares.lend()])
-            .collect();
+        let shared: Vec<_> = families.iter_mut().flat_map(|shares| [shares.lend(), shares.lend()]).collect();
         let opened: Vec<bool> = thread::scope(|s| {
             let threads: Vec<_> = shared
                 .into_iter()
@@ -86,10 +83,7 @@ fn of_two_families_exactly_one_marries() {
                 .collect();
             threads.into_iter().map(|thread| thread.join().is_ok()).collect()
         });
-        assert!(
-            opened == [true, true, false, false] || opened == [false, false, true, true],
-            "{opened:?}"
-        );
+        assert!(opened == [true, true, false, false] || opened == [false, false, true, true], "{opened:?}");
     }
 }
 

@@ -6,9 +6,7 @@ use super::*;
 
 /// Entries are numbers; only their addresses matter to the list.
 fn jobs(count: usize) -> Vec<NonNull<u64>> {
-    (0..count)
-        .map(|number| NonNull::from(Box::leak(Box::new(number as u64))))
-        .collect()
+    (0..count).map(|number| NonNull::from(Box::leak(Box::new(number as u64)))).collect()
 }
 
 fn free(jobs: Vec<NonNull<u64>>) {
@@ -145,12 +143,7 @@ fn a_suspending_timeline_leaves_the_others_entries() {
     owner.detach_from(2, |job, fate| seen.push((job, fate)));
     assert_eq!(
         seen,
-        [
-            (jobs[2], Fate::Stolen),
-            (jobs[3], Fate::Untaken),
-            (jobs[4], Fate::Untaken),
-            (jobs[5], Fate::Untaken)
-        ]
+        [(jobs[2], Fate::Stolen), (jobs[3], Fate::Untaken), (jobs[4], Fate::Untaken), (jobs[5], Fate::Untaken)]
     );
     assert_eq!(owner.head(), 2);
     assert_eq!(owner.pop(0), Popped::Stolen(jobs[1]));

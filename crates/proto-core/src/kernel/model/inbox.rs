@@ -14,10 +14,7 @@ struct Node {
 }
 
 fn send(inbox: &Inbox, number: u32) {
-    let node = Box::leak(Box::new(Node {
-        link: Link::new(),
-        payload: UnsafeCell::new(0),
-    }));
+    let node = Box::leak(Box::new(Node { link: Link::new(), payload: UnsafeCell::new(0) }));
     // SAFETY: the node is this thread's until it is pushed; loom reports the access if a taker sees it earlier.
     node.payload.with_mut(|payload| unsafe { *payload = number });
     // SAFETY: a fresh node, freed only by `open` after it was handed out.

@@ -28,14 +28,8 @@ unsafe impl<B: Barrier> Send for Scene<B> {}
 
 impl<B: Barrier> Scene<B> {
     fn new(jobs: usize) -> Arc<Self> {
-        let jobs = (0..jobs).map(|_| Job {
-            contents: UnsafeCell::new(0),
-            ran: AtomicU32::new(0),
-        });
-        Arc::new(Self {
-            list: LatentList::new(),
-            jobs: jobs.collect(),
-        })
+        let jobs = (0..jobs).map(|_| Job { contents: UnsafeCell::new(0), ran: AtomicU32::new(0) });
+        Arc::new(Self { list: LatentList::new(), jobs: jobs.collect() })
     }
 
     fn owner(&self) -> Owner<'_, Job, B> {
@@ -162,10 +156,7 @@ fn the_last_public_entry_is_taken_once() {
         let scene = Scene::<Asymmetric>::new(1);
         scene.push(0);
         assert!(scene.owner().publish());
-        let thieves = [
-            Scene::thief(&scene, LatentList::steal),
-            Scene::thief(&scene, LatentList::steal),
-        ];
+        let thieves = [Scene::thief(&scene, LatentList::steal), Scene::thief(&scene, LatentList::steal)];
         while scene.pop() {}
         for thief in thieves {
             thief.join().expect("a thief panicked");
@@ -182,10 +173,7 @@ fn two_cheap_thieves_and_a_popping_owner() {
             scene.push(index);
         }
         assert!(scene.owner().publish());
-        let thieves = [
-            Scene::thief(&scene, LatentList::steal),
-            Scene::thief(&scene, LatentList::steal),
-        ];
+        let thieves = [Scene::thief(&scene, LatentList::steal), Scene::thief(&scene, LatentList::steal)];
         while scene.pop() {}
         for thief in thieves {
             thief.join().expect("a thief panicked");
@@ -200,10 +188,7 @@ fn a_hard_and_a_cheap_thief_and_a_publishing_owner() {
         let scene = Scene::<Asymmetric>::new(2);
         scene.push(0);
         scene.push(1);
-        let thieves = [
-            Scene::thief(&scene, LatentList::steal_hard),
-            Scene::thief(&scene, LatentList::steal),
-        ];
+        let thieves = [Scene::thief(&scene, LatentList::steal_hard), Scene::thief(&scene, LatentList::steal)];
         scene.owner().publish();
         while scene.pop() {}
         for thief in thieves {
@@ -219,10 +204,7 @@ fn two_hard_thieves_and_a_popping_owner() {
         let scene = Scene::<Asymmetric>::new(2);
         scene.push(0);
         scene.push(1);
-        let thieves = [
-            Scene::thief(&scene, LatentList::steal_hard),
-            Scene::thief(&scene, LatentList::steal_hard),
-        ];
+        let thieves = [Scene::thief(&scene, LatentList::steal_hard), Scene::thief(&scene, LatentList::steal_hard)];
         while scene.pop() {}
         for thief in thieves {
             thief.join().expect("a thief panicked");
@@ -340,10 +322,7 @@ fn a_full_list_refuses_under_a_thief() {
         }
         let thief = Scene::thief(&scene, LatentList::steal_hard);
         let refused = scene.owner().push(NonNull::from(&scene.jobs[CAPACITY]));
-        assert!(
-            refused.is_err(),
-            "a stolen entry does not make room before its owner popped it"
-        );
+        assert!(refused.is_err(), "a stolen entry does not make room before its owner popped it");
         scene.jobs[CAPACITY].ran.fetch_add(1, Relaxed);
         while scene.pop() {}
         thief.join().expect("the thief panicked");

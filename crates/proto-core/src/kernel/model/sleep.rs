@@ -127,9 +127,7 @@ fn mail_against_sleeper<B: Barrier + 'static>() {
         let sleeper = {
             let machine = Arc::clone(&machine);
             thread::spawn(move || {
-                let _how = machine
-                    .sleep
-                    .announce(&mut Rest::new(1), &*machine, || machine.has_mail());
+                let _how = machine.sleep.announce(&mut Rest::new(1), &*machine, || machine.has_mail());
             })
         };
         machine.send_mail();

@@ -26,10 +26,7 @@ impl Environment {
 #[test]
 fn a_pass_is_exclusive_and_seen_by_the_next() {
     loom::model(|| {
-        let environment = Arc::new(Environment {
-            word: SpinWord::new(),
-            state: UnsafeCell::new(0),
-        });
+        let environment = Arc::new(Environment { word: SpinWord::new(), state: UnsafeCell::new(0) });
         // Two only: two waiters would yield to one another for ever while the model keeps the holder off.
         let other = {
             let environment = Arc::clone(&environment);
@@ -48,10 +45,7 @@ fn a_pass_is_exclusive_and_seen_by_the_next() {
 #[test]
 fn try_lock_excludes_as_well() {
     loom::model(|| {
-        let environment = Arc::new(Environment {
-            word: SpinWord::new(),
-            state: UnsafeCell::new(0),
-        });
+        let environment = Arc::new(Environment { word: SpinWord::new(), state: UnsafeCell::new(0) });
         let other = {
             let environment = Arc::clone(&environment);
             loom::thread::spawn(move || environment.pass())
@@ -60,10 +54,7 @@ fn try_lock_excludes_as_well() {
         if let Some(version) = before {
             // SAFETY: loom reports the access if another thread is inside.
             environment.state.with_mut(|state| unsafe { *state += 1 });
-            assert!(
-                !environment.word.changed_since(version),
-                "nobody passes while it is held"
-            );
+            assert!(!environment.word.changed_since(version), "nobody passes while it is held");
             environment.word.unlock(version);
         }
         other.join().expect("the locker panicked");

@@ -21,10 +21,7 @@ unsafe impl Sync for Record {}
 
 impl Record {
     fn new() -> Arc<Self> {
-        Arc::new(Self {
-            word: WaitWord::new(),
-            reply: UnsafeCell::new(0),
-        })
+        Arc::new(Self { word: WaitWord::new(), reply: UnsafeCell::new(0) })
     }
 
     /// Answers with `value`, or gives it back.
@@ -69,17 +66,9 @@ fn one_of_answer_drop_deadline_and_cancel_wins() {
         }
         let answered = answerer.join().expect("the answerer panicked");
         let dropped = dropper.join().expect("the dropper panicked");
-        let wins = [
-            answered.is_ok(),
-            dropped == EndResult::Won,
-            deadline == Interrupted::Won,
-            cancel == Interrupted::Won,
-        ];
-        assert_eq!(
-            wins.iter().filter(|won| **won).count(),
-            1,
-            "not exactly one end: {wins:?}"
-        );
+        let wins =
+            [answered.is_ok(), dropped == EndResult::Won, deadline == Interrupted::Won, cancel == Interrupted::Won];
+        assert_eq!(wins.iter().filter(|won| **won).count(), 1, "not exactly one end: {wins:?}");
         let end = record.word.poll(key).expect("somebody won");
         let index = match end {
             End::Answered(0) => 0,
@@ -110,10 +99,7 @@ fn one_branch_of_a_select_wins() {
             .collect();
         let notes = record.word.finish_arming(key);
         let wait_is_free = notes.is_empty() || record.word.finish_arming(key).is_empty();
-        let results: Vec<_> = resumers
-            .into_iter()
-            .map(|each| each.join().expect("a resumer panicked"))
-            .collect();
+        let results: Vec<_> = resumers.into_iter().map(|each| each.join().expect("a resumer panicked")).collect();
         let winners = results.iter().filter(|result| result.is_ok()).count();
         assert!(winners <= 1, "two branches won");
         match record.word.poll(key) {
@@ -125,10 +111,7 @@ fn one_branch_of_a_select_wins() {
             None => {
                 assert_eq!(winners, 0);
                 let all_missed = results.iter().all(|result| matches!(result, Err((Lost::Missed, _))));
-                assert!(
-                    all_missed,
-                    "a resumer found the wait gone though it is not: {results:?}"
-                );
+                assert!(all_missed, "a resumer found the wait gone though it is not: {results:?}");
                 assert!(!notes.is_empty() || !wait_is_free, "a MISSED was swallowed");
             }
         }
@@ -194,10 +177,7 @@ fn a_queued_wait_is_answered_or_interrupted() {
     loom::model(|| {
         let record = Record::new();
         let key = record.word.arm_queued();
-        let channel = Arc::new(Mutex::new(Channel {
-            waiter: Some(key),
-            item: None,
-        }));
+        let channel = Arc::new(Mutex::new(Channel { waiter: Some(key), item: None }));
         let sender = {
             let (record, channel) = (Arc::clone(&record), Arc::clone(&channel));
             thread::spawn(move || {
@@ -211,11 +191,7 @@ fn a_queued_wait_is_answered_or_interrupted() {
             let mut channel = channel.lock().expect("not poisoned");
             let still_queued = channel.waiter.is_some();
             interrupted = record.word.interrupt(key, Interrupt::Deadline, Holding::Queue);
-            assert_eq!(
-                still_queued,
-                interrupted == Interrupted::Won,
-                "the word and the queue disagree"
-            );
+            assert_eq!(still_queued, interrupted == Interrupted::Won, "the word and the queue disagree");
             channel.waiter = None;
         }
         let answered = sender.join().expect("the sender panicked");
@@ -237,10 +213,7 @@ fn a_cancel_survives_a_forward() {
     loom::model(|| {
         let record = Record::new();
         let key = record.word.arm_queued();
-        let condvar = Arc::new(Mutex::new(Channel {
-            waiter: Some(key),
-            item: None,
-        }));
+        let condvar = Arc::new(Mutex::new(Channel { waiter: Some(key), item: None }));
         let mutex = Arc::new(Mutex::new(Channel::default()));
         let notifier = {
             let (record, condvar, mutex) = (Arc::clone(&record), Arc::clone(&condvar), Arc::clone(&mutex));
@@ -250,10 +223,7 @@ fn a_cancel_survives_a_forward() {
                     let Some(waiter) = condvar.waiter.take() else {
                         return;
                     };
-                    record
-                        .word
-                        .begin_forward(waiter)
-                        .expect("a queued wait is open under its lock")
+                    record.word.begin_forward(waiter).expect("a queued wait is open under its lock")
                 };
                 let mut mutex = mutex.lock().expect("not poisoned");
                 let notes = record.word.finish_forward(forward, Place::Queued);
@@ -279,11 +249,7 @@ fn a_cancel_survives_a_forward() {
         }
         notifier.join().expect("the notifier panicked");
         assert_ne!(interrupted, Interrupted::Lost, "nobody else ends this wait");
-        assert_eq!(
-            record.word.poll(key),
-            Some(End::Cancelled),
-            "the cancel was lost: {interrupted:?}"
-        );
+        assert_eq!(record.word.poll(key), Some(End::Cancelled), "the cancel was lost: {interrupted:?}");
     });
 }
 

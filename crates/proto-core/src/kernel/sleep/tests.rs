@@ -90,10 +90,7 @@ fn a_core_woken_for_nothing_naps_and_only_mail_wakes_it() {
     assert_eq!(sleep.begin_nap(&mut rest), Some(Pacing::SHORTEST));
     assert_eq!(sleep.wake_one(Some(0), &machine), None, "a fork wakes no napper");
     sleep.notify(1, &machine);
-    assert_eq!(
-        sleep.announce(&mut rest, &machine, || false),
-        Announced::Awake(Awake::ForMail)
-    );
+    assert_eq!(sleep.announce(&mut rest, &machine, || false), Announced::Awake(Awake::ForMail));
     assert_eq!(sleep.begin_nap(&mut rest), Some(Pacing::SHORTEST * 2), "it still owes");
     assert_eq!(sleep.announce(&mut rest, &machine, || false), Announced::Park);
     assert!(machine.has_sleeper_bit(0));
@@ -104,10 +101,7 @@ fn a_last_look_that_finds_work_ends_the_sleep() {
     let sleep = Sleep::<Asymmetric>::new(2);
     let machine = Machine::new(2);
     let mut rest = Rest::new(1);
-    assert_eq!(
-        sleep.announce(&mut rest, &machine, || true),
-        Announced::Awake(Awake::ForMail)
-    );
+    assert_eq!(sleep.announce(&mut rest, &machine, || true), Announced::Awake(Awake::ForMail));
     assert_eq!(sleep.wake_one(Some(0), &machine), None);
     let woken_meanwhile = sleep.announce(&mut rest, &machine, || {
         assert_eq!(sleep.wake_one(Some(0), &machine), Some(1));
