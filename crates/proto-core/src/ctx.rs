@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `current` | the OS thread that runs the timeline | anybody (reports: a hint, checked by the block's birth number) |
 //! | `attention` | anybody sets bits; the owner clears | the owner, relaxed: each bit is a hint to take the cold path |
-//! | `in_handler`, `outcome` | the OS thread that runs the timeline | the same |
+//! | `in_handler`, `outcome`, the spares | the OS thread that runs the timeline | the same |
 //!
 //! With the one-OS-thread-per-VP back end the timelines of a core run on several OS threads, one at a time; each of them
 //! has the controller's `Ctx` installed while it runs, and the baton that passes between them orders their accesses.
@@ -24,6 +24,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use crate::env::{after, node};
 use crate::runtime::core::Core;
 use crate::vp::block::Block;
 
@@ -71,6 +72,9 @@ pub(crate) struct Ctx {
     pub(crate) outcome: Cell<Outcome>,
     /// The core this is part of; null for an attached OS thread.
     core: Cell<*const Core>,
+    /// Room that a pass takes where its own frame has none, so that nothing is allocated under a lock [design rule 2].
+    pub(crate) spare_notes: after::Spare,
+    pub(crate) spare_heads: node::Spare,
 }
 
 impl Ctx {
@@ -81,7 +85,21 @@ impl Ctx {
             in_handler: Cell::new(None),
             outcome: Cell::new(Outcome::Waiting),
             core: Cell::new(ptr::null()),
+            spare_notes: after::Spare::empty(),
+            spare_heads: node::Spare::empty(),
         }
+    }
+
+    /// Makes the room that passes take. Outside every lock; for the owner.
+    pub(crate) fn fill_spares(&self) {
+        self.spare_notes.fill();
+        self.spare_heads.refill();
+    }
+
+    /// Gives that room back: for a context that outlives its OS thread.
+    pub(crate) fn clear_spares(&self) {
+        self.spare_notes.clear();
+        self.spare_heads.clear();
     }
 
     /// The current timeline, or `None` on a controller's own stack.

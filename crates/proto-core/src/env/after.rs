@@ -1,14 +1,18 @@
 //! What a pass leaves to be done after the unlock: timelines to make ready, requests to send on, values to drop.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
 
 use super::wait;
-use crate::ctx::Ctx;
+use crate::ctx::{self, Ctx};
+use crate::runtime::controller;
 use crate::vp::block::Block;
 
 const WORDS: usize = 9;
-const INLINE_WAKES: usize = 4;
+/// The notes besides wake-ups that a pass has room for in its own frame; more lie in vectors that the core keeps.
+const INLINE_OPS: usize = 2;
 
 /// A closure of at most [`WORDS`] words, or a boxed one, that runs once.
 struct Op {
@@ -49,25 +53,61 @@ impl Op {
     }
 }
 
+/// Vectors for the notes that find no room in a frame, kept by each core from pass to pass: a pass allocates under its lock only if it notes
+/// more than any pass on that core did before it (and more than [`KEPT`]).
+#[derive(Default)]
+pub(crate) struct Spare(Cell<Option<Notes>>);
+
+/// Ops, then those that come last.
+type Notes = (Vec<Op>, Vec<Op>);
+
+/// How many notes of either sort a core has room for from its first pass on.
+const KEPT: usize = 16;
+
+impl std::fmt::Debug for Spare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spare").finish_non_exhaustive()
+    }
+}
+
+impl Spare {
+    pub(crate) const fn empty() -> Spare {
+        Spare(Cell::new(None))
+    }
+
+    /// Makes room. Outside every lock.
+    pub(crate) fn fill(&self) {
+        self.0.set(Some((Vec::with_capacity(KEPT), Vec::with_capacity(KEPT))));
+    }
+
+    /// Gives the room back.
+    pub(crate) fn clear(&self) {
+        self.0.set(None);
+    }
+}
+
 /// See the head of this file. Every op in it runs, also when one before it panics.
 ///
 /// Made in place ([`begin`](After::begin)), never by value: a struct that is put together by value is zeroed where it is not
 /// initialised (measured: 3 ns at every request).
+///
+/// The timelines to make ready are chained by the links that their control blocks have for an inbox, which nobody uses between the win of
+/// a wait and its making-ready. So a pass may wake any number without an allocation under its lock [design rule 2].
 pub(crate) struct After {
-    /// How many of the wakes are written, and which of the others: one word, so that an empty one costs one store.
+    /// Which of the others are written: one word, so that an empty one costs one store.
     has: u32,
-    wakes: [MaybeUninit<&'static Block>; INLINE_WAKES],
-    more_wakes: MaybeUninit<Vec<&'static Block>>,
-    /// Ops, then those that come last.
-    ops: MaybeUninit<(Vec<Op>, Vec<Op>)>,
-    first: MaybeUninit<Op>,
+    first_wake: MaybeUninit<&'static Block>,
+    last_wake: MaybeUninit<&'static Block>,
+    ops: [MaybeUninit<Op>; INLINE_OPS],
+    last: MaybeUninit<Op>,
+    more: MaybeUninit<Notes>,
 }
 
-/// The low bits of `has` count the wakes.
-const WAKES: u32 = 0xf;
-const HAS_MORE_WAKES: u32 = 1 << 4;
-const HAS_OPS: u32 = 1 << 5;
-const HAS_FIRST: u32 = 1 << 6;
+/// The low bits of `has` count the ops that lie here.
+const OPS: u32 = 0xf;
+const HAS_WAKES: u32 = 1 << 4;
+const HAS_LAST: u32 = 1 << 5;
+const HAS_MORE: u32 = 1 << 6;
 
 impl After {
     /// Makes `place` an empty one.
@@ -92,28 +132,22 @@ impl After {
         self.has & what != 0
     }
 
+    /// Notes a timeline whose wait was just won by the pass that this belongs to: nobody else makes it ready.
     #[inline]
     pub(crate) fn wake(&mut self, block: &'static Block) {
-        let index = (self.has & WAKES) as usize;
-        if index < INLINE_WAKES {
-            self.wakes[index].write(block);
-            self.has += 1;
+        if self.has(HAS_WAKES) {
+            // SAFETY: written: `HAS_WAKES`.
+            let last = unsafe { self.last_wake.assume_init() };
+            // SAFETY: `last` was won by this pass and is not ready yet, so its link is this chain's.
+            unsafe { last.link.chain(controller::link_of(block)) };
         } else {
-            self.wake_more(block);
+            self.first_wake.write(block);
+            self.has |= HAS_WAKES;
         }
+        self.last_wake.write(block);
     }
 
-    #[cold]
-    fn wake_more(&mut self, block: &'static Block) {
-        if !self.has(HAS_MORE_WAKES) {
-            self.more_wakes.write(Vec::new());
-            self.has |= HAS_MORE_WAKES;
-        }
-        // SAFETY: initialised: `HAS_MORE_WAKES`.
-        unsafe { self.more_wakes.assume_init_mut() }.push(block);
-    }
-
-    /// Notes an op. The first lies here, others in vectors.
+    /// Notes an op. The first ones lie here, others in vectors.
     ///
     /// # Safety
     ///
@@ -122,11 +156,12 @@ impl After {
     pub(crate) unsafe fn op<F: FnOnce(&'static Ctx)>(&mut self, f: F) {
         // SAFETY: duty of the caller.
         let op = unsafe { Op::new(f) };
-        if !self.has(HAS_FIRST | HAS_OPS) {
-            self.first.write(op);
-            self.has |= HAS_FIRST;
+        let index = (self.has & OPS) as usize;
+        if index < INLINE_OPS {
+            self.ops[index].write(op);
+            self.has += 1;
         } else {
-            self.vectors().0.push(op);
+            self.more().0.push(op);
         }
     }
 
@@ -139,41 +174,42 @@ impl After {
     pub(crate) unsafe fn last<F: FnOnce(&'static Ctx)>(&mut self, f: F) {
         // SAFETY: duty of the caller.
         let op = unsafe { Op::new(f) };
-        self.vectors().1.push(op);
+        if self.has(HAS_LAST) {
+            self.more().1.push(op);
+        } else {
+            self.last.write(op);
+            self.has |= HAS_LAST;
+        }
     }
 
     #[cold]
-    fn vectors(&mut self) -> &mut (Vec<Op>, Vec<Op>) {
-        if !self.has(HAS_OPS) {
-            self.ops.write((Vec::new(), Vec::new()));
-            self.has |= HAS_OPS;
+    fn more(&mut self) -> &mut Notes {
+        if !self.has(HAS_MORE) {
+            self.more.write(ctx::installed().and_then(|ctx| ctx.spare_notes.0.take()).unwrap_or_default());
+            self.has |= HAS_MORE;
         }
-        // SAFETY: initialised: `HAS_OPS`.
-        unsafe { self.ops.assume_init_mut() }
+        // SAFETY: initialised: `HAS_MORE`.
+        unsafe { self.more.assume_init_mut() }
     }
 
     /// Carries everything out, and leaves nothing.
     #[inline]
     pub(crate) fn run(&mut self, ctx: &'static Ctx) {
         let has = std::mem::take(&mut self.has);
-        for index in 0..(has & WAKES) as usize {
-            // SAFETY: the first ones are written.
-            let block = unsafe { self.wakes[index].assume_init() };
-            wait::schedule(ctx, block);
+        if has & HAS_WAKES != 0 {
+            // SAFETY: written: `HAS_WAKES`.
+            let first = unsafe { self.first_wake.assume_init() };
+            // SAFETY: as above.
+            let last = unsafe { self.last_wake.assume_init() };
+            wake_all(ctx, first, last);
         }
-        if has & !WAKES != 0 {
+        if has & !HAS_WAKES != 0 {
             self.run_more(ctx, has);
         }
     }
 
     #[inline(never)]
     fn run_more(&mut self, ctx: &'static Ctx, has: u32) {
-        if has & HAS_MORE_WAKES != 0 {
-            // SAFETY: initialised, and taken once: `run` has cleared the mark.
-            for block in unsafe { self.more_wakes.assume_init_read() } {
-                wait::schedule(ctx, block);
-            }
-        }
         // The requester may be in a queue by now, so nothing may unwind out of its pass; and what panics here is the drop of a user's
         // value: nobody's panic, which goes to the process.
         let run = |op: Op| {
@@ -181,14 +217,39 @@ impl After {
                 crate::panics::nobody_catches(payload);
             }
         };
-        if has & HAS_FIRST != 0 {
-            // SAFETY: written, and taken once.
-            run(unsafe { self.first.assume_init_read() });
+        for op in &self.ops[..(has & OPS) as usize] {
+            // SAFETY: the first ones are written; each is taken once, for `run` has cleared the count.
+            run(unsafe { op.assume_init_read() });
         }
-        if has & HAS_OPS != 0 {
+        let mut more = None;
+        if has & HAS_MORE != 0 {
             // SAFETY: initialised, and taken once.
-            let (ops, last) = unsafe { self.ops.assume_init_read() };
-            ops.into_iter().chain(last).for_each(run);
+            let notes = more.insert(unsafe { self.more.assume_init_read() });
+            notes.0.drain(..).for_each(run);
+        }
+        if has & HAS_LAST != 0 {
+            // SAFETY: written, and taken once.
+            run(unsafe { self.last.assume_init_read() });
+        }
+        if let Some(mut notes) = more {
+            notes.1.drain(..).for_each(run);
+            ctx.spare_notes.0.set(Some(notes));
+        }
+    }
+}
+
+/// Makes the timelines of the chain from `first` to `last` ready, in its order.
+#[inline]
+fn wake_all(ctx: &'static Ctx, first: &'static Block, last: &'static Block) {
+    let mut block = first;
+    loop {
+        // Read before it is made ready: from then on the link is the inbox's.
+        // SAFETY: the chain is this pass's, and all but the last of it lead on.
+        let next = (!ptr::eq(block, last)).then(|| controller::block_of(unsafe { block.link.chained() }));
+        wait::schedule(ctx, block);
+        match next {
+            Some(next) => block = next,
+            None => return,
         }
     }
 }

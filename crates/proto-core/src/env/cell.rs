@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::frame::{Frame, To};
 use super::hidden::Status;
 use super::holders::Holder;
 use super::node::Heads;
@@ -260,10 +261,11 @@ impl<E> EnvCell<E> {
     {
         const { assert!(matches!(<E as RequestHandler<R>>::KIND, Kind::Release), "`release` takes Kind::Release requests") };
         let mut reply = MaybeUninit::<E::Reply>::uninit();
+        let to = To::bare(reply.as_mut_ptr());
         // SAFETY: the reply stays in this frame, and a release is answered before its pass ends, or not at all.
-        match unsafe { self.pass_current(ctx::get(), request, reply.as_mut_ptr(), Location::caller()) } {
+        match unsafe { self.pass_current(ctx::get(), request, to, Location::caller()) } {
             // SAFETY: answered: the reply was written, and is read once.
-            Ok((Status::Answered, _)) => Some(unsafe { reply.assume_init() }),
+            Ok((Status::Answered, _)) => Some(unsafe { to.reply.read() }),
             _ => None,
         }
     }
@@ -283,19 +285,18 @@ impl<E> EnvCell<E> {
         E: RequestHandler<R>,
     {
         let place = Location::caller();
-        let mut reply = MaybeUninit::<E::Reply>::uninit();
-        // One pointer for handler, resumer and the way back: another borrow of `reply` in between would end theirs.
-        let to = reply.as_mut_ptr();
+        let mut frame = Frame::<E::Reply, R>::new();
+        let to = Frame::to(&mut frame);
         let ctx = ctx::get();
-        // SAFETY: `reply` stays in this frame, and is used by its pointer only, until the wait is over.
+        // SAFETY: `frame` stays here, and is used by its pointer only, until the wait is over.
         match unsafe { self.pass_current(ctx, make(false), to, place) }? {
             // SAFETY: answered: the reply was written, and is read once.
-            (Status::Answered, _) => Ok(unsafe { reply.assume_init() }),
+            (Status::Answered, _) => Ok(unsafe { to.reply.read() }),
             (Status::TryAgain, seen) => self.request_adaptive_slow(ctx, seen, make, deadline, place),
             (status, _) => {
-                self.wait_out_of_line::<R>(ctx, status, deadline, place, to)?;
+                self.wait_out_of_line::<R>(ctx, status, deadline, place, to.reply)?;
                 // SAFETY: that says Ok only after the reply was written.
-                Ok(unsafe { reply.assume_init() })
+                Ok(unsafe { to.reply.read() })
             }
         }
     }
@@ -332,17 +333,17 @@ impl<E> EnvCell<E> {
     {
         let mut budget = wait::SpinBudget::new();
         while budget.spin_until_changed(&self.head.lock, seen) {
-            let mut reply = MaybeUninit::<E::Reply>::uninit();
-            let to = reply.as_mut_ptr();
+            let mut frame = Frame::<E::Reply, R>::new();
+            let to = Frame::to(&mut frame);
             // SAFETY: as in `request_adaptive`.
             match unsafe { self.pass_current(ctx, make(false), to, place) }? {
                 // SAFETY: answered: the reply was written, and is read once.
-                (Status::Answered, _) => return Ok(unsafe { reply.assume_init() }),
+                (Status::Answered, _) => return Ok(unsafe { to.reply.read() }),
                 (Status::TryAgain, now) => seen = now,
                 (status, _) => {
-                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
+                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.reply.cast())?;
                     // SAFETY: `unanswered` says Ok only after the reply was written.
-                    return Ok(unsafe { reply.assume_init() });
+                    return Ok(unsafe { to.reply.read() });
                 }
             }
         }
@@ -359,31 +360,31 @@ impl<E> EnvCell<E> {
     where
         E: RequestHandler<R>,
     {
-        let mut reply = MaybeUninit::<E::Reply>::uninit();
-        let to = reply.as_mut_ptr();
+        let mut frame = Frame::<E::Reply, R>::new();
+        let to = Frame::to(&mut frame);
         let ctx = ctx::get();
         // SAFETY: as in `request_adaptive`.
         let (status, _) = unsafe { self.pass_current(ctx, request, to, place) }?;
         if let Status::Answered = status {
             // SAFETY: answered: the reply was written, and is read once.
-            return Ok(unsafe { reply.assume_init() });
+            return Ok(unsafe { to.reply.read() });
         }
-        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())?;
+        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.reply.cast())?;
         // SAFETY: `unanswered` says Ok only after the reply was written.
-        Ok(unsafe { reply.assume_init() })
+        Ok(unsafe { to.reply.read() })
     }
 
     /// One pass on behalf of the timeline that runs here.
     ///
     /// # Safety
     ///
-    /// - `reply` is good for writes of `E::Reply` until the wait of that timeline is over.
+    /// - `to` is good for writes of `E::Reply`, and of its room, until the wait of that timeline is over.
     #[inline(always)]
     unsafe fn pass_current<R>(
         &self,
         ctx: &'static Ctx,
         request: R,
-        reply: *mut E::Reply,
+        to: To<E::Reply>,
         place: &'static Location<'static>,
     ) -> Result<(Status, Version), Ended>
     where
@@ -396,7 +397,7 @@ impl<E> EnvCell<E> {
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
         // SAFETY: `block` runs here; the rest is the caller's duty.
-        unsafe { self.pass(ctx, block, reply, request, place, ptr::null_mut(), seen) }
+        unsafe { self.pass(ctx, block, to, request, place, ptr::null_mut(), seen) }
     }
 }
 

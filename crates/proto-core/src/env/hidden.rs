@@ -123,7 +123,7 @@ impl<'h> Hidden<'h> {
     #[inline(always)]
     pub fn answer<T>(&mut self, caller: Caller<'_, T>, reply: T) {
         // SAFETY: a `Caller` exists once for each pass, and cannot leave its handler: its requester still has the place of the reply.
-        unsafe { caller.reply.write(reply) };
+        unsafe { caller.to.reply.write(reply) };
         self.status = Status::Answered;
     }
 

@@ -19,6 +19,7 @@
 pub(crate) mod after;
 pub(crate) mod broken;
 pub(crate) mod cell;
+pub(crate) mod frame;
 pub(crate) mod hidden;
 pub(crate) mod holders;
 pub(crate) mod interrupt;
@@ -26,6 +27,7 @@ pub(crate) mod loan;
 pub(crate) mod node;
 mod pass;
 pub(crate) mod select;
+mod stored;
 pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod waiters;

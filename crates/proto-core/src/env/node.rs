@@ -31,7 +31,7 @@ pub(crate) struct Node {
     block: Cell<*const Block>,
     /// Where the reply goes: a place in the requester's frame, good until the wait is over.
     pub(crate) reply: Cell<*mut ()>,
-    /// What the requester gave to the queue with itself: the value, or a box with it (see `waiters`).
+    /// What the requester gave to the queue with itself: the value, or where it lies (see `stored`).
     pub(crate) data: UnsafeCell<[MaybeUninit<usize>; 2]>,
     pub(crate) back: Cell<Option<GiveBack>>,
     /// Which wait of the timeline this is, and which branch of it.
@@ -77,6 +77,23 @@ impl Node {
         let cell = self.cell.load(Ordering::Acquire);
         (!cell.is_null()).then_some(cell.cast_const())
     }
+
+    /// Takes the node out of the queue it is in, if it is in one. For the timeline whose node it is, when its wait is over but not by the
+    /// pass that queued it: while that queue's lock is held, its holder may still read the node.
+    ///
+    /// # Safety
+    ///
+    /// - The caller borrows the cells in whose queues this node may be.
+    pub(crate) unsafe fn leave(&self) {
+        let Some(cell) = self.cell() else { return };
+        // SAFETY: duty of the caller.
+        let head = unsafe { &*cell };
+        let version = head.lock();
+        if self.cell() == Some(cell) {
+            head.heads.unlink(self);
+        }
+        head.unlock(version);
+    }
 }
 
 /// One queue.
@@ -92,15 +109,72 @@ impl Head {
     }
 }
 
-/// Queues a cell has room for without an allocation.
+/// Queues a cell has room for in itself.
 const INLINE: usize = 2;
+/// Queues in each of the chunks that follow.
+const CHUNK: usize = 6;
+
+/// Heads beyond the inline ones.
+#[derive(Debug)]
+struct Chunk {
+    heads: [Head; CHUNK],
+    next: UnsafeCell<Option<Box<Chunk>>>,
+}
+
+impl Chunk {
+    fn new() -> Box<Chunk> {
+        Box::new(Chunk { heads: [const { Head::new() }; CHUNK], next: UnsafeCell::new(None) })
+    }
+}
+
+/// A chunk that each core keeps for the next environment which makes a third queue: handles are made by `const` constructors and tied
+/// under the environment's lock, where nothing is allocated [design rule 2].
+pub(crate) struct Spare {
+    chunk: Cell<Option<Box<Chunk>>>,
+    taken: Cell<bool>,
+}
+
+impl std::fmt::Debug for Spare {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spare").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+impl Spare {
+    pub(crate) const fn empty() -> Spare {
+        Spare { chunk: Cell::new(None), taken: Cell::new(true) }
+    }
+
+    /// Makes a chunk if none is there. Outside every lock.
+    #[inline(always)]
+    pub(crate) fn refill(&self) {
+        if self.taken.get() {
+            self.fill();
+        }
+    }
+
+    #[cold]
+    fn fill(&self) {
+        self.chunk.set(Some(Chunk::new()));
+        self.taken.set(false);
+    }
+
+    fn take(&self) -> Option<Box<Chunk>> {
+        self.taken.set(true);
+        self.chunk.take()
+    }
+
+    /// Gives the chunk back, for good.
+    pub(crate) fn clear(&self) {
+        self.chunk.set(None);
+    }
+}
 
 /// The heads of a cell's queues, guarded by its spinlock.
 #[derive(Debug)]
 pub(crate) struct Heads {
     inline: [Head; INLINE],
-    #[expect(clippy::box_collection, reason = "eight bytes in every object instead of 24 for what few objects have")]
-    more: UnsafeCell<Option<Box<Vec<Head>>>>,
+    more: UnsafeCell<Option<Box<Chunk>>>,
     used: Cell<u16>,
 }
 
@@ -109,25 +183,47 @@ impl Heads {
         Heads { inline: [const { Head::new() }; INLINE], more: UnsafeCell::new(None), used: Cell::new(0) }
     }
 
-    /// A new queue's number, from 1. Beyond the inline ones this allocates under the lock, once in the cell's life for
-    /// each queue: the price of handles that are made by `const` constructors.
+    /// A new queue's number, from 1. Beyond the inline ones it takes the core's [`Spare`] chunk, which the requester, who is about to be
+    /// queued, replaces after the unlock (`wait::prepare`). An environment that makes a ninth queue in the pass that made its third
+    /// finds none and allocates under its lock.
     pub(crate) fn assign(&self) -> u16 {
         let slot = self.used.get() + 1;
         self.used.set(slot);
-        if usize::from(slot) > INLINE {
-            // SAFETY: the cell's lock is held (invariant), and no reference into the vector is alive.
-            unsafe { &mut *self.more.get() }.get_or_insert_default().push(Head::new());
+        let beyond = usize::from(slot).checked_sub(INLINE + 1);
+        if beyond.is_some_and(|index| index.is_multiple_of(CHUNK)) {
+            let chunk = crate::ctx::installed().and_then(|ctx| ctx.spare_heads.take()).unwrap_or_else(Chunk::new);
+            let mut last = &self.more;
+            // SAFETY: the cell's lock is held (invariant), and chunks are only added.
+            while let Some(chunk) = unsafe { &*last.get() } {
+                last = &chunk.next;
+            }
+            // SAFETY: as above; nobody refers to an empty end.
+            unsafe { *last.get() = Some(chunk) };
         }
         slot
     }
 
+    #[inline]
     fn head(&self, slot: u16) -> &Head {
         let index = usize::from(slot) - 1;
         match self.inline.get(index) {
             Some(head) => head,
-            // SAFETY: the cell's lock is held, and the vector grows only in `assign`.
-            None => &unsafe { &*self.more.get() }.as_ref().expect("queue numbers come from `assign`")[index - INLINE],
+            None => self.head_beyond(index - INLINE),
         }
+    }
+
+    #[cold]
+    fn head_beyond(&self, index: usize) -> &Head {
+        let mut chunk = &self.more;
+        for _ in 0..index / CHUNK {
+            chunk = &self.chunk(chunk).next;
+        }
+        &self.chunk(chunk).heads[index % CHUNK]
+    }
+
+    fn chunk<'a>(&'a self, place: &'a UnsafeCell<Option<Box<Chunk>>>) -> &'a Chunk {
+        // SAFETY: the cell's lock is held (invariant), and a chunk that is there stays.
+        unsafe { &*place.get() }.as_deref().expect("queue numbers come from `assign`")
     }
 
     pub(crate) fn first(&self, slot: u16) -> *const Node {
@@ -186,8 +282,9 @@ impl Heads {
             Some(next) => next.prev.set(prev),
             None => head.last.set(prev),
         }
-        // ORDERING: Relaxed: readers that care take the lock and look again.
-        node.cell.store(ptr::null_mut(), Ordering::Relaxed);
+        // ORDERING: Release pairs with the Acquire in `Node::cell`: who sees that its node is in no queue may use it again, and what was
+        // read from it here came before.
+        node.cell.store(ptr::null_mut(), Ordering::Release);
     }
 
     /// The number of nodes in queue `slot`.

@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use super::cell::EnvCell;
+use super::frame::To;
 use super::hidden::{Hidden, Origin, Status};
 use super::token::Caller;
 use super::{InfoOf, RequestHandler, broken, wait};
@@ -26,14 +27,14 @@ impl<E> EnvCell<E> {
     ///
     /// - `block` is the timeline that runs on this OS thread; or `origin` is a forwarded one, of a wait of `block` that is claimed and whose
     ///   frame borrows `self`.
-    /// - `reply` is good for writes of `E::Reply` until the wait of `block` is over.
+    /// - `to` is good for writes of `E::Reply`, and of its room, until the wait of `block` is over.
     /// - `origin` is null or points at an [`Origin`] that nobody else uses until this returns.
     #[inline(always)]
     pub(crate) unsafe fn pass<R>(
         &self,
         ctx: &'static Ctx,
         block: &'static Block,
-        reply: *mut E::Reply,
+        to: To<E::Reply>,
         request: R,
         place: &'static Location<'static>,
         origin: *mut Origin,
@@ -61,7 +62,7 @@ impl<E> EnvCell<E> {
         }
         let mut place_of_hidden = MaybeUninit::uninit();
         let hidden = Hidden::begin(&mut place_of_hidden, &self.head, origin);
-        let caller = Caller::new(block, reply, place);
+        let caller = Caller::new(block, to, place);
         let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
             let unwinding = Unwinding { cell: self, ctx, version, hidden: &raw mut *hidden, requester: block };
             // SAFETY: the spinlock is held and the environment is not broken.
@@ -86,7 +87,7 @@ impl<E> EnvCell<E> {
                 Status::Queued if !in_select => return Ok((Status::Queued, version)),
                 Status::Answered => {
                     // SAFETY: the reply was written, and nobody else will read it.
-                    drop_user_value(unsafe { reply.read() });
+                    drop_user_value(unsafe { to.reply.read() });
                 }
                 _ => {}
             }
@@ -121,7 +122,8 @@ impl<E> EnvCell<E> {
     {
         let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
         // SAFETY: duties of the caller; `origin` is this frame's.
-        let status = unsafe { self.pass(ctx, block, reply, request, place, &raw mut origin, ctx.attention()) };
+        let status =
+            unsafe { self.pass(ctx, block, To::bare(reply), request, place, &raw mut origin, ctx.attention()) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
         let Origin::Forwarded { forward, recheck } = origin else {
             unreachable!("nobody changes the kind of an origin")

@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::time::Instant;
 
 use super::cell::EnvCell;
+use super::frame::{Frame, To};
 use super::hidden::{Origin, Status};
 use super::node::Node;
 use super::{Info, Kind, RequestHandler, wait};
@@ -41,7 +42,9 @@ where
     make: M,
     then: Option<F>,
     node: Box<Node>,
-    reply: Box<MaybeUninit<E::Reply>>,
+    frame: Box<MaybeUninit<Frame<E::Reply, R>>>,
+    /// Into `frame`, since it was armed last.
+    to: Option<To<E::Reply>>,
 }
 
 impl<E, R, M, F, Out> Branch<Out> for On<'_, E, R, M, F>
@@ -58,10 +61,9 @@ where
     ) -> Result<Status, Ended> {
         let mut origin = Origin::Branch(NonNull::from(&*self.node));
         let request = (self.make)();
-        // SAFETY: `block` runs here; the reply's box lives until the select has unlinked the node; `origin` is this frame's.
-        let passed = unsafe {
-            self.cell.pass(ctx, block, self.reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention())
-        };
+        let to = *self.to.insert(Frame::to(&mut self.frame));
+        // SAFETY: `block` runs here; the frame lives until the select has unlinked the node; `origin` is this frame's.
+        let passed = unsafe { self.cell.pass(ctx, block, to, request, place, &raw mut origin, ctx.attention()) };
         passed.map(|(status, _)| status)
     }
 
@@ -70,8 +72,9 @@ where
     }
 
     fn finish(&mut self) -> Out {
+        let to = self.to.expect("a branch that won was armed");
         // SAFETY: this branch won, so its reply was written; `then` makes sure that it is read once.
-        let reply = unsafe { self.reply.assume_init_read() };
+        let reply = unsafe { to.reply.read() };
         let then = self.then.take().expect("a branch finishes once");
         then(reply)
     }
@@ -135,7 +138,14 @@ impl<'a, Out> Select<'a, Out> {
     {
         assert!(self.branches.len() < usize::from(Key::BRANCHES), "a select has at most {} branches", Key::BRANCHES);
         let node = Box::new(Node::new());
-        self.branches.push(Box::new(On { cell, make, then: Some(then), node, reply: Box::new(MaybeUninit::uninit()) }));
+        self.branches.push(Box::new(On {
+            cell,
+            make,
+            then: Some(then),
+            node,
+            frame: Box::new(Frame::new()),
+            to: None,
+        }));
         self
     }
 
@@ -236,17 +246,8 @@ impl<'a, Out> Select<'a, Out> {
     /// Takes all nodes that are still in a queue out of it, and then drops what was left in the queues with them.
     fn leave_all(&self) {
         for branch in &self.branches {
-            let node = branch.node();
-            if let Some(cell) = node.cell() {
-                // SAFETY: the select borrows the cells of its branches, and only the select and the holders of the cell's lock change
-                // where the node is.
-                let head = unsafe { &*cell };
-                let version = head.lock();
-                if node.cell() == Some(cell) {
-                    head.heads.unlink(node);
-                }
-                head.unlock(version);
-            }
+            // SAFETY: the select borrows the cells of its branches.
+            unsafe { branch.node().leave() };
         }
         for branch in &self.branches {
             // User values: their destructors may panic, so they come last.

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 
+use super::frame::To;
 use super::loan::Loan;
 use super::wait;
 use crate::kernel::wait::{End, EndResult, Forward, Key};
@@ -27,15 +28,15 @@ type InHandler<'h, T> = (&'h mut (), fn(T));
 pub struct Caller<'h, T> {
     pub(crate) block: &'static Block,
     /// Where the reply goes: in the requester's frame, good until its wait is over.
-    pub(crate) reply: *mut T,
+    pub(crate) to: To<T>,
     pub(crate) place: &'static Location<'static>,
     _handler: PhantomData<InHandler<'h, T>>,
 }
 
 impl<T> Caller<'_, T> {
     #[inline(always)]
-    pub(crate) fn new(block: &'static Block, reply: *mut T, place: &'static Location<'static>) -> Self {
-        Caller { block, reply, place, _handler: PhantomData }
+    pub(crate) fn new(block: &'static Block, to: To<T>, place: &'static Location<'static>) -> Self {
+        Caller { block, to, place, _handler: PhantomData }
     }
 }
 

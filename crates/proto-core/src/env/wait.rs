@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use super::cell::EnvCell;
+use super::frame::To;
 use super::hidden::{Hidden, Origin, Status};
 use super::loan::Loan;
 use super::node::Node;
@@ -120,7 +121,7 @@ pub(crate) fn door(
 
 /// Queues the requester of the pass in queue `slot` of its environment. Under the lock.
 #[inline]
-pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: u16, put: impl FnOnce(&Node)) {
+pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: u16, put: impl FnOnce(&Node, &To<T>)) {
     check_may_wait();
     let block = caller.block;
     // SAFETY: the cell is locked by the pass that `hidden` belongs to, hence alive.
@@ -141,8 +142,8 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
             *recheck = !block.wait.finish_forward(forward, Place::Queued).is_empty();
         }
     }
-    node.reply.set(caller.reply.cast());
-    put(node);
+    node.reply.set(caller.to.reply.cast());
+    put(node, &caller.to);
     head.heads.link(head, slot, node, block);
     hidden.status = Status::Queued;
 }
@@ -180,7 +181,7 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
     if !matches!(hidden.origin(), Some(Origin::Branch(_))) {
         node.key.set(Some(key));
     }
-    Suspended::new(block, key, caller.reply)
+    Suspended::new(block, key, caller.to.reply)
 }
 
 /// What a requester does that was not answered at once. `Ok` after its reply was written.
@@ -261,6 +262,9 @@ fn conclude(block: &'static Block, info: &'static Info, reply: *mut ()) -> Optio
         block.wait.retire();
         return None;
     }
+    // Its token may have been taken just now, by a pass that still reads the node.
+    // SAFETY: this frame borrows the cell it made its request to, and those that it lent.
+    unsafe { node.leave() };
     let back = node.back.take();
     let why = finish(block, info, end).err()?;
     match back {
@@ -281,6 +285,7 @@ fn prepare(
     deadline: Option<Instant>,
 ) -> How {
     block.set_reason(info, place);
+    ctx.spare_heads.refill();
     if block.is_thread() {
         return How::Thread;
     }
@@ -427,6 +432,8 @@ pub(crate) fn posted<L, R>(
     let cell = unsafe { cell.as_ref() };
     let mut origin = Origin::Posted;
     // SAFETY: `block` runs here; the reply's place outlives the pass, whose request is a release and is never queued.
-    let status = unsafe { cell.pass(ctx, block, reply.as_mut_ptr(), request, place, &raw mut origin, ctx.attention()) };
+    let status = unsafe {
+        cell.pass(ctx, block, To::bare(reply.as_mut_ptr()), request, place, &raw mut origin, ctx.attention())
+    };
     debug_assert!(!matches!(status, Ok((Status::Queued, _))), "a release request is never queued (`check_may_wait`)");
 }

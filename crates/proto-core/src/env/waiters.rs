@@ -9,6 +9,7 @@ use std::ptr;
 
 use super::hidden::Hidden;
 use super::node::Node;
+use super::stored::Stored;
 use super::token::{Caller, Suspended, Woken};
 use super::wait;
 use crate::ended::Ended;
@@ -37,70 +38,6 @@ impl<T, D> Default for Waiters<T, D> {
 impl<T, D> fmt::Debug for Waiters<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Waiters").finish_non_exhaustive()
-    }
-}
-
-/// How a `D` lies in a node: by itself if it is small, else in a box; with a way back always in a box.
-struct Stored<T, D>(PhantomData<(T, D)>);
-
-type WithBack<T, D> = (D, fn(D, Ended) -> T);
-
-impl<T, D> Stored<T, D> {
-    const INLINE: bool = size_of::<D>() <= size_of::<[usize; 2]>() && align_of::<D>() <= align_of::<usize>();
-
-    fn put(node: &Node, data: D) {
-        let place = node.data.get().cast::<()>();
-        if const { Self::INLINE } {
-            // SAFETY: it fits, and the node is the caller's until it is linked.
-            unsafe { place.cast::<D>().write(data) };
-        } else {
-            // SAFETY: a box is a pointer, and fits.
-            unsafe { place.cast::<Box<D>>().write(Box::new(data)) };
-        }
-        node.back.set(if std::mem::needs_drop::<D>() || !const { Self::INLINE } { Some(Self::discard) } else { None });
-    }
-
-    fn put_with_back(node: &Node, data: D, back: fn(D, Ended) -> T) {
-        let place = node.data.get().cast::<Box<WithBack<T, D>>>();
-        // SAFETY: a box is a pointer, and fits.
-        unsafe { place.write(Box::new((data, back))) };
-        node.back.set(Some(Self::give_back));
-    }
-
-    /// Takes the data out of a node that was just unlinked.
-    fn take(node: &Node) -> D {
-        let place = node.data.get().cast::<()>();
-        let back = node.back.take();
-        if back.is_some_and(|back| ptr::fn_addr_eq(back, Self::give_back as super::node::GiveBack)) {
-            // SAFETY: `put_with_back` wrote it; `back` was taken, so nobody reads it again.
-            let boxed = unsafe { place.cast::<Box<WithBack<T, D>>>().read() };
-            boxed.0
-        } else if const { Self::INLINE } {
-            // SAFETY: `put` wrote it, and nobody reads it again.
-            unsafe { place.cast::<D>().read() }
-        } else {
-            // SAFETY: as above.
-            *unsafe { place.cast::<Box<D>>().read() }
-        }
-    }
-
-    unsafe fn discard(node: &Node, _: &Ended, _: *mut ()) -> bool {
-        drop(Self::take(node));
-        false
-    }
-
-    unsafe fn give_back(node: &Node, why: &Ended, reply: *mut ()) -> bool {
-        let place = node.data.get().cast::<Box<WithBack<T, D>>>();
-        // SAFETY: `put_with_back` wrote it; the caller took `back` out, so nobody reads it again.
-        let boxed = unsafe { place.read() };
-        let (data, back) = *boxed;
-        if reply.is_null() {
-            return false;
-        }
-        let value = back(data, why.clone());
-        // SAFETY: the place of the reply takes a `T`, and is in the frame of the timeline that runs this.
-        unsafe { reply.cast::<T>().write(value) };
-        true
     }
 }
 
@@ -154,16 +91,18 @@ impl<T, D> Waiters<T, D> {
     }
 
     /// Queues the caller, with what it leaves here. The data come back to the resumer; if the caller gives up they are dropped.
+    ///
+    /// Data that are no larger than the caller's request are kept without an allocation.
     pub fn push_with(&mut self, caller: Caller<'_, T>, data: D, hidden: &mut Hidden<'_>) {
         let slot = self.slot(hidden);
-        wait::enqueue(hidden, &caller, slot, |node| Stored::<T, D>::put(node, data));
+        wait::enqueue(hidden, &caller, slot, |node, to| Stored::<T, D>::put(node, to, data));
     }
 
     /// As [`push_with`](Waiters::push_with); if the caller gives up, `back` makes its reply of the data and the reason, on its own
     /// stack and outside every lock: how `send_timeout` gives the value back.
     pub fn push_returning(&mut self, caller: Caller<'_, T>, data: D, back: fn(D, Ended) -> T, hidden: &mut Hidden<'_>) {
         let slot = self.slot(hidden);
-        wait::enqueue(hidden, &caller, slot, |node| Stored::<T, D>::put_with_back(node, data, back));
+        wait::enqueue(hidden, &caller, slot, |node, to| Stored::<T, D>::put_with_back(node, to, data, back));
     }
 
     /// Wins the wait of `node` and unlinks it. A node whose wait is over is unlinked as well; one whose timeline is
@@ -218,7 +157,7 @@ impl<T, D> Waiters<T, D> {
             // SAFETY: linked nodes are alive (invariant of `node`), and the lock is held.
             let Some(here) = (unsafe { node.as_ref() }) else { break };
             let next = here.next_linked();
-            if which(Self::data_of(here), wait::lives_here(crate::ctx::get(), here.block())) {
+            if which(Stored::<T, D>::peek(here), wait::lives_here(crate::ctx::get(), here.block())) {
                 if let Some(claim) = Self::win(here, hidden) {
                     return Ok(Self::deliver(here, claim, reply, hidden));
                 }
@@ -231,22 +170,7 @@ impl<T, D> Waiters<T, D> {
     /// What the first timeline of the queue left, if it was queued with [`push_with`](Waiters::push_with).
     pub fn peek<'a>(&'a self, hidden: &'a Hidden<'_>) -> Option<&'a D> {
         // SAFETY: linked nodes are alive (invariant of `node`), and stay linked while the lock is held and `self` is borrowed.
-        unsafe { self.first(hidden).as_ref() }.and_then(Self::data_of)
-    }
-
-    fn data_of(node: &Node) -> Option<&D> {
-        let place = node.data.get().cast::<()>();
-        if node.back.get().is_some_and(|back| ptr::fn_addr_eq(back, Stored::<T, D>::give_back as super::node::GiveBack))
-        {
-            return None;
-        }
-        if const { Stored::<T, D>::INLINE } {
-            // SAFETY: `Stored::put` wrote a `D`, which stays while the node is linked.
-            Some(unsafe { &*place.cast::<D>() })
-        } else {
-            // SAFETY: as above, a box.
-            Some(unsafe { &*place.cast::<Box<D>>() })
-        }
+        unsafe { self.first(hidden).as_ref() }.and_then(Stored::<T, D>::peek)
     }
 
     /// Takes the first timeline out of the queue as a token, with its data.
@@ -256,10 +180,12 @@ impl<T, D> Waiters<T, D> {
         while let Some(here) = unsafe { node.as_ref() } {
             let next = here.next_linked();
             if here.block().wait.take_token(here.key()).is_ok() {
-                hidden.head().heads.unlink(here);
+                // From here on its home core may end the wait. The timeline then comes for its node under this lock (`Node::leave`), so
+                // all is read and unlinked before the frame can go.
+                let (block, key, reply) = (here.block(), here.key(), here.reply.get().cast::<T>());
                 let data = Stored::<T, D>::take(here);
-                let reply = here.reply.get().cast::<T>();
-                return Some((Suspended::new(here.block(), here.key(), reply), data));
+                hidden.head().heads.unlink(here);
+                return Some((Suspended::new(block, key, reply), data));
             }
             node = next;
         }

@@ -35,7 +35,7 @@ use crate::sync::{AtomicPtr, Ordering, UnsafeCell, const_fn};
 #[derive(Debug)]
 pub(crate) struct Link {
     /// The node that was pushed before. Written by the pusher before its exchange, read by the taker after its swap;
-    /// nobody else touches it.
+    /// nobody else touches it. Outside of an inbox the node's owner may chain a list with it.
     below: UnsafeCell<*mut Link>,
 }
 
@@ -45,6 +45,34 @@ impl Link {
         pub(crate) fn new() -> Self {
             Self { below: UnsafeCell::new(core::ptr::null_mut()) }
         }
+    }
+
+    /// Chains `next` behind this node, for a list of the caller's own.
+    ///
+    /// # Safety
+    ///
+    /// - This node is in no inbox, and nobody else uses its link meanwhile.
+    #[cfg_attr(loom, expect(dead_code, reason = "for passes, which are not in the models"))]
+    #[inline]
+    pub(crate) unsafe fn chain(&self, next: NonNull<Link>) {
+        self.below.with_mut(|below| {
+            // SAFETY: duty of the caller.
+            unsafe { *below = next.as_ptr() };
+        });
+    }
+
+    /// The node that was chained behind this one.
+    ///
+    /// # Safety
+    ///
+    /// - [`chain`](Link::chain) was called, and its duties still hold.
+    #[cfg_attr(loom, expect(dead_code, reason = "for passes, which are not in the models"))]
+    #[inline]
+    pub(crate) unsafe fn chained(&self) -> NonNull<Link> {
+        self.below.with_mut(|below| {
+            // SAFETY: duty of the caller.
+            NonNull::new(unsafe { *below }).expect("a node was chained behind this one")
+        })
     }
 }
 

@@ -37,6 +37,7 @@ fn make() -> (&'static Ctx, &'static Block) {
     block.bear();
     crate::vp::prepare_thread(block);
     let ctx: &'static Ctx = Box::leak(Box::new(Ctx::new()));
+    ctx.fill_spares();
     ctx.set_current(Some(block));
     activity::begin();
     (ctx, block)
@@ -58,6 +59,7 @@ impl Drop for Attached {
         // Else it holds something for ever: its block stays its own, so that reports can name it.
         // The context is small and stays: a late waker may still look at the attention word of a thread that is gone.
         self.ctx.set_current(None);
+        self.ctx.clear_spares();
     }
 }
 

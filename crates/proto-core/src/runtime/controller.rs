@@ -366,8 +366,16 @@ pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
     unsafe { Fiber::suspend(block.fiber.get()) };
 }
 
+/// The inbox link of a block, for who goes back from it with [`block_of`]: taken from the block, not from a reference to the link.
+#[inline]
+pub(crate) fn link_of(block: &'static Block) -> NonNull<Link> {
+    let link = std::ptr::from_ref(block).wrapping_byte_add(offset_of!(Block, link)).cast::<Link>().cast_mut();
+    NonNull::new(link).expect("a field has an address")
+}
+
 /// The block whose inbox link this is.
-fn block_of(link: NonNull<Link>) -> &'static Block {
+#[inline]
+pub(crate) fn block_of(link: NonNull<Link>) -> &'static Block {
     // SAFETY: every link that is pushed into an inbox is a block's, and blocks are never freed.
     let block = unsafe { link.as_ptr().byte_sub(offset_of!(Block, link)).cast::<Block>() };
     // SAFETY: as above.
@@ -392,11 +400,8 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
 /// Puts a timeline into another core's inbox.
 #[inline]
 pub(crate) fn deliver(home: &'static Core, block: &'static Block) {
-    // Taken from the block, not from a reference to its link: `block_of` goes back to the whole block.
-    let link = std::ptr::from_ref(block).wrapping_byte_add(offset_of!(Block, link)).cast::<Link>().cast_mut();
-    let link = NonNull::new(link).expect("a field has an address");
     // SAFETY: blocks live for ever, and a timeline is made ready once at a time, so it is in no inbox now.
-    if unsafe { home.inbox.push(link) } == Pushed::First {
+    if unsafe { home.inbox.push(link_of(block)) } == Pushed::First {
         // ORDERING: Relaxed: a hint for the watchdog.
         if !home.crowded.load(Ordering::Relaxed) {
             home.crowded.store(true, Ordering::Relaxed);

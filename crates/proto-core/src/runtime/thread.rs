@@ -36,6 +36,7 @@ pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
     }
     // SAFETY: the core outlives this thread's use of it (above).
     unsafe { ctx::install(&raw const core.ctx) };
+    core.ctx.fill_spares();
     controller::run(core);
     idle::wind_up(core);
     // SAFETY: removes the pointer before the core may go.
