@@ -53,6 +53,65 @@ impl fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
+/// What a construct without an error of its own makes of its request's result.
+///
+/// Most constructs have the shape of a plain function: a lock is taken, a value is received, or the timeline does not go on.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Ended, OrUnwind};
+///
+/// let received: Result<u32, Ended> = Ok(5);
+/// assert_eq!(received.or_unwind(), 5);
+/// let in_vain: Result<u32, Ended> = Err(Ended::Deadline);
+/// assert_eq!(in_vain.in_time(), None);
+/// ```
+pub trait OrUnwind<T> {
+    /// The reply. For requests without a deadline.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the wait was cancelled ([`Ended::unwind_if_cancelled`]); if it ended otherwise panics at the caller's line with the
+    /// reason's text.
+    fn or_unwind(self) -> T;
+
+    /// The reply, or `None` if the deadline passed first.
+    ///
+    /// # Panics
+    ///
+    /// As [`or_unwind`](Self::or_unwind), for every end but the deadline.
+    fn in_time(self) -> Option<T>;
+}
+
+impl<T> OrUnwind<T> for Result<T, Ended> {
+    #[inline]
+    #[track_caller]
+    fn or_unwind(self) -> T {
+        match self {
+            Ok(reply) => reply,
+            Err(ended) => no_reply(ended),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn in_time(self) -> Option<T> {
+        match self {
+            Ok(reply) => Some(reply),
+            Err(Ended::Deadline) => None,
+            Err(ended) => no_reply(ended),
+        }
+    }
+}
+
+#[cold]
+#[track_caller]
+fn no_reply(ended: Ended) -> ! {
+    let ended = ended.unwind_if_cancelled();
+    panic!("{ended}")
+}
+
 /// The payload with which a cancelled virtual processor unwinds.
 ///
 /// A `catch_unwind` in user code can see it; swallowing it is allowed and useless: the cancel comes again at the next

@@ -63,7 +63,7 @@ mod vp;
 #[cfg(not(loom))]
 pub use self::{
     assign::{Assigner, Cores, Fifo, Lifo, Locality, Locked, Pool, Priority, Why, Work, WorkStealing},
-    ended::{Cancelled, Ended},
+    ended::{Cancelled, Ended, OrUnwind},
     env::{Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken},
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
