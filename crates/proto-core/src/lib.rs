@@ -64,7 +64,7 @@ mod vp;
 pub use self::{
     assign::{Assigner, Cores, Fifo, Lifo, Locality, Locked, Pool, Priority, Why, Work, WorkStealing},
     ended::{Cancelled, Ended, OrUnwind},
-    env::{Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken},
+    env::{Backlog, Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken},
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
         Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, RangeShares, SharedGrant, SharedRange, Shares,

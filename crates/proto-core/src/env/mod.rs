@@ -13,10 +13,12 @@
 //! | `interrupt` | ending a wait by deadline or cancel |
 //! | `broken` | what a broken environment leaves to those who waited in it |
 //! | `after` | what a pass leaves to be done after the unlock |
+//! | `backlog` | [`Backlog`], a queue of values that grows outside of the lock |
 //! | `select` | one wait in several environments |
 //! | `holders` | who holds an object, for reports |
 
 pub(crate) mod after;
+mod backlog;
 pub(crate) mod broken;
 pub(crate) mod cell;
 pub(crate) mod frame;
@@ -32,6 +34,7 @@ pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod waiters;
 
+pub use backlog::Backlog;
 pub use cell::EnvCell;
 pub use hidden::Hidden;
 pub use loan::Loan;

@@ -32,26 +32,30 @@ trait Branch<Out> {
     fn node(&self) -> &Node;
     /// The reply was written: what the select yields.
     fn finish(&mut self) -> Out;
+    /// The branch is in no queue any more: gives back, or drops, what it left in one.
+    fn lose(&mut self);
 }
 
-struct On<'a, E, R, M, F>
+struct On<'a, E, R, M, F, L>
 where
     E: RequestHandler<R>,
 {
     cell: &'a EnvCell<E>,
     make: M,
     then: Option<F>,
+    lost: L,
     node: Box<Node>,
     frame: Box<MaybeUninit<Frame<E::Reply, R>>>,
     /// Into `frame`, since it was armed last.
     to: Option<To<E::Reply>>,
 }
 
-impl<E, R, M, F, Out> Branch<Out> for On<'_, E, R, M, F>
+impl<E, R, M, F, L, Out> Branch<Out> for On<'_, E, R, M, F, L>
 where
     E: RequestHandler<R>,
     M: FnMut() -> R,
     F: FnOnce(E::Reply) -> Out,
+    L: FnMut(E::Reply),
 {
     fn arm(
         &mut self,
@@ -77,6 +81,15 @@ where
         let reply = unsafe { to.reply.read() };
         let then = self.then.take().expect("a branch finishes once");
         then(reply)
+    }
+
+    fn lose(&mut self) {
+        let (Some(back), Some(to)) = (self.node.back.take(), self.to) else { return };
+        // SAFETY: the data are as they were put there, for a resumer takes `back` out with them; the node is in no queue.
+        if unsafe { back(&self.node, &Ended::Abandoned((INFO.request)()), to.reply.cast()) } {
+            // SAFETY: `back` has just written it; the branch has not won, so nobody else reads it.
+            (self.lost)(unsafe { to.reply.read() });
+        }
     }
 }
 
@@ -128,7 +141,7 @@ impl<'a, Out> Select<'a, Out> {
     /// # Panics
     ///
     /// At the 4096th branch.
-    pub fn on<E, R, M, F>(mut self, cell: &'a EnvCell<E>, make: M, then: F) -> Self
+    pub fn on<E, R, M, F>(self, cell: &'a EnvCell<E>, make: M, then: F) -> Self
     where
         E: RequestHandler<R> + 'a,
         R: 'a,
@@ -136,16 +149,29 @@ impl<'a, Out> Select<'a, Out> {
         M: FnMut() -> R + 'a,
         F: FnOnce(E::Reply) -> Out + 'a,
     {
+        self.on_returning(cell, make, then, drop)
+    }
+
+    /// As [`on`](Self::on), for requests that carry a value: if the branch is not the one that wins, and the handler queued it with a
+    /// way back ([`Waiters::push_returning`](super::Waiters::push_returning)), `lost` gets the reply that this made. It may come to that several times, each
+    /// time before `make` is called again.
+    ///
+    /// # Panics
+    ///
+    /// As [`on`](Self::on).
+    pub fn on_returning<E, R, M, F, L>(mut self, cell: &'a EnvCell<E>, make: M, then: F, lost: L) -> Self
+    where
+        E: RequestHandler<R> + 'a,
+        R: 'a,
+        E::Reply: 'a,
+        M: FnMut() -> R + 'a,
+        F: FnOnce(E::Reply) -> Out + 'a,
+        L: FnMut(E::Reply) + 'a,
+    {
         assert!(self.branches.len() < usize::from(Key::BRANCHES), "a select has at most {} branches", Key::BRANCHES);
         let node = Box::new(Node::new());
-        self.branches.push(Box::new(On {
-            cell,
-            make,
-            then: Some(then),
-            node,
-            frame: Box::new(Frame::new()),
-            to: None,
-        }));
+        let frame = Box::new(Frame::new());
+        self.branches.push(Box::new(On { cell, make, then: Some(then), lost, node, frame, to: None }));
         self
     }
 
@@ -243,15 +269,15 @@ impl<'a, Out> Select<'a, Out> {
         Ok(None)
     }
 
-    /// Takes all nodes that are still in a queue out of it, and then drops what was left in the queues with them.
-    fn leave_all(&self) {
+    /// Takes all nodes that are still in a queue out of it, and then gives back or drops what was left in the queues with them.
+    fn leave_all(&mut self) {
         for branch in &self.branches {
             // SAFETY: the select borrows the cells of its branches.
             unsafe { branch.node().leave() };
         }
-        for branch in &self.branches {
+        for branch in &mut self.branches {
             // User values: their destructors may panic, so they come last.
-            wait::discard_data(branch.node());
+            branch.lose();
         }
     }
 }

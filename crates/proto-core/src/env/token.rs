@@ -141,6 +141,10 @@ impl<D> Woken<D> {
         self.data
     }
 
+    pub(crate) fn with<E>(self, data: E) -> Woken<E> {
+        Woken { block: self.block, data }
+    }
+
     /// The data and the timeline.
     pub fn split(self) -> (Woken, D) {
         (Woken { block: self.block, data: () }, self.data)

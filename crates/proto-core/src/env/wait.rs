@@ -371,14 +371,6 @@ pub(crate) fn finish(block: &'static Block, info: &'static Info, end: End) -> Re
     }
 }
 
-/// Drops what a timeline left in a queue that it was taken out of without a resumer. The node is unlinked, or its lock held.
-pub(crate) fn discard_data(node: &Node) {
-    if let Some(back) = node.back.take() {
-        // SAFETY: the data are as they were put there, and `back` was taken out, so this happens once.
-        unsafe { back(node, &Ended::Cancelled, std::ptr::null_mut()) };
-    }
-}
-
 /// Makes a timeline ready whose wait was just won.
 #[inline]
 pub(crate) fn schedule(ctx: &'static Ctx, block: &'static Block) {

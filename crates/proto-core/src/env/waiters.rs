@@ -137,6 +137,57 @@ impl<T, D> Waiters<T, D> {
         Err(reply)
     }
 
+    /// Resumes the first timeline that can be with a reply that `make` makes of what it left here: how a queue whose other side is gone
+    /// gives every value back. `None` if nobody waits, or all have given up.
+    ///
+    /// `make` runs when the wait is won and not yet over, so it only moves its argument into the reply: if it panics, the program ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Caller, EnvCell, Hidden, RequestHandler, Waiters, scope};
+    ///
+    /// #[derive(Default)]
+    /// struct Desk { closed: bool, lodged: Waiters<Result<(), String>, String> }
+    /// struct Lodge(String);
+    /// struct Close;
+    /// impl RequestHandler<Lodge> for Desk {
+    ///     type Reply = Result<(), String>;
+    ///     fn handle(&mut self, Lodge(what): Lodge, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+    ///         if self.closed { hidden.answer(caller, Err(what)) } else { self.lodged.push_with(caller, what, hidden) }
+    ///     }
+    /// }
+    /// impl RequestHandler<Close> for Desk {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, _: Close, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+    ///         self.closed = true;
+    ///         while self.lodged.resume_next_with(Err, hidden).is_some() {}
+    ///         hidden.answer(caller, ());
+    ///     }
+    /// }
+    /// let desk = EnvCell::new(Desk::default());
+    /// scope(|s| {
+    ///     let lodges = s.spawn(|| desk.request(Lodge("a form".to_owned())).unwrap());
+    ///     desk.request(Close).unwrap();
+    ///     assert_eq!(lodges.join().unwrap(), Err("a form".to_owned()));
+    /// });
+    /// ```
+    pub fn resume_next_with(&mut self, make: impl FnOnce(D) -> T, hidden: &mut Hidden<'_>) -> Option<Woken> {
+        let mut node = self.first(hidden);
+        // SAFETY: linked nodes are alive (invariant of `node`), and the lock is held.
+        while let Some(here) = unsafe { node.as_ref() } {
+            let next = here.next_linked();
+            if let Some(claim) = Self::win(here, hidden) {
+                let bomb = Bomb;
+                let reply = make(Stored::<T, D>::take(here));
+                std::mem::forget(bomb);
+                return Some(Self::answer(here, claim, reply, hidden));
+            }
+            node = next;
+        }
+        None
+    }
+
     /// Resumes the first timeline whose data `which` accepts, among the first `limit` of the queue.
     ///
     /// `which` gets the data (unless the timeline was queued with a way back: then `None`) and whether the timeline lives on this
@@ -195,12 +246,29 @@ impl<T, D> Waiters<T, D> {
     #[inline]
     fn deliver(node: &Node, claim: Claim, reply: T, hidden: &mut Hidden<'_>) -> Woken<D> {
         let data = Stored::<T, D>::take(node);
+        Self::answer(node, claim, reply, hidden).with(data)
+    }
+
+    /// Ends the wait of `node`, whose data were taken.
+    #[inline]
+    fn answer(node: &Node, claim: Claim, reply: T, hidden: &mut Hidden<'_>) -> Woken {
         let block = node.block();
         // SAFETY: the claim keeps the requester in its frame, where the place of the reply is.
         unsafe { node.reply.get().cast::<T>().write(reply) };
         block.wait.publish(claim);
         hidden.wake(block);
-        Woken::new(block, data)
+        Woken::new(block, ())
+    }
+}
+
+/// Ends the program if it is dropped: a claimed wait that nobody publishes never ends.
+struct Bomb;
+
+impl Drop for Bomb {
+    #[cold]
+    fn drop(&mut self) {
+        eprintln!("proto-runtime: a reply could not be made of what a timeline had left in its queue");
+        std::process::abort();
     }
 }
 
