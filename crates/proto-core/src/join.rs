@@ -10,7 +10,6 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Instant;
 
 use crate::ctx;
@@ -18,6 +17,7 @@ use crate::ended::{Cancelled, Ended, payload_text};
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::scope::ScopeHead;
 use crate::vp::VpRef;
+use crate::vp::pair::Pair;
 
 /// Why a joined VP gave no value.
 pub enum JoinError {
@@ -85,8 +85,9 @@ pub(crate) struct PacketCell<T>(EnvCell<PacketEnv<T>>);
 
 impl<T> PacketCell<T> {
     #[track_caller]
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(PacketCell(EnvCell::new(PacketEnv { state: State::Running, waiting: Waiters::new() })))
+    #[inline(always)]
+    pub(crate) fn new() -> (Pair<Self>, Pair<Self>) {
+        Pair::new(PacketCell(EnvCell::new(PacketEnv { state: State::Running, waiting: Waiters::new() })))
     }
 }
 
@@ -164,7 +165,7 @@ impl<T> RequestHandler<IsOver> for PacketEnv<T> {
 #[inline]
 pub(crate) fn body<T: Send, F: FnOnce() -> T + Send>(
     f: F,
-    packet: Arc<Packet<T>>,
+    packet: Pair<Packet<T>>,
     scope: *const ScopeHead,
 ) -> impl FnOnce() {
     let body = Body { f: std::mem::ManuallyDrop::new(f), packet: Some(packet), scope: ScopePtr(scope) };
@@ -178,7 +179,7 @@ struct ScopePtr(*const ScopeHead);
 
 struct Body<T, F> {
     f: std::mem::ManuallyDrop<F>,
-    packet: Option<Arc<Packet<T>>>,
+    packet: Option<Pair<Packet<T>>>,
     scope: ScopePtr,
 }
 
@@ -209,7 +210,7 @@ impl<T, F> Drop for Body<T, F> {
 }
 
 /// Tells packet and scope how a VP ended. The scope's frame, and all that the VP borrowed, may be gone afterwards.
-fn report<T>(packet: Arc<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead) {
+fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead) {
     let unclaimed = packet.0.request(End(outcome)).ok().flatten();
     // The packet may hold a value that borrows: it goes before the scope is told.
     drop(packet);
@@ -241,7 +242,7 @@ fn unjoined<T>(outcome: Option<Outcome<T>>) {
 
 /// Joins a VP: waits for its end and gives its value. Dropped, the VP runs on by itself.
 pub struct JoinHandle<T> {
-    packet: Option<Arc<Packet<T>>>,
+    packet: Option<Pair<Packet<T>>>,
     vp: VpRef,
 }
 
@@ -252,7 +253,7 @@ impl<T> fmt::Debug for JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    pub(crate) fn new(packet: Arc<Packet<T>>, vp: VpRef) -> Self {
+    pub(crate) fn new(packet: Pair<Packet<T>>, vp: VpRef) -> Self {
         JoinHandle { packet: Some(packet), vp }
     }
 

@@ -72,6 +72,7 @@ pub use self::{
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
     language::{Language, language},
+    panics::resume_unwind,
     process::Process,
     process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},

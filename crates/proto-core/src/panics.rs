@@ -84,6 +84,36 @@ pub(crate) fn switch_while_unwinding(ctx: &'static Ctx, switch: impl FnOnce()) {
     }
 }
 
+/// As [`std::panic::resume_unwind`]: goes on with a panic, or the unwinding of a cancelled VP, that was caught. No panic hook runs.
+///
+/// Where this is used a guard that asks [`panicking`](crate::panicking) is told the truth. Std's tells nobody: while other VPs of the core are
+/// suspended in the middle of their own unwinding, `panicking` then says no.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::catch_unwind;
+///
+/// let outcome = catch_unwind(|| {
+///     let caught = catch_unwind(|| proto_core::resume_unwind(Box::new("first"))).unwrap_err();
+///     proto_core::resume_unwind(caught)
+/// });
+/// assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"first"));
+/// ```
+pub fn resume_unwind(payload: Box<dyn std::any::Any + Send>) -> ! {
+    if let Some(block) = ctx::installed().and_then(Ctx::current) {
+        if !block.is_thread() {
+            let (now, before) = match payload.is::<crate::Cancelled>() {
+                true => (flag::CANCELLING, flag::PANICKING),
+                false => (flag::PANICKING, flag::CANCELLING),
+            };
+            block.clear(before);
+            block.set(now);
+        }
+    }
+    panic::resume_unwind(payload)
+}
+
 /// Puts our hook in front of the user's, once for the program.
 pub(crate) fn install_hook() {
     static INSTALLED: Once = Once::new();

@@ -10,7 +10,7 @@ use std::alloc::{Layout, dealloc};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -268,10 +268,10 @@ where
     };
     block.open_scope.set(outer);
     match result {
-        Err(payload) => resume_unwind(payload),
+        Err(payload) => crate::resume_unwind(payload),
         Ok(value) => {
             if let Some(payload) = panic {
-                resume_unwind(payload)
+                crate::resume_unwind(payload)
             }
             cancel::deliver_noted();
             value
@@ -339,9 +339,9 @@ impl<'scope> Scope<'scope, '_> {
         T: Send + 'scope,
     {
         self.head.env.release(Enter);
-        let packet = Packet::new();
+        let (packet, of_vp) = Packet::new();
         // SAFETY: the scope waits until the VP has ended, and what `f` and `T` borrow outlives the scope.
-        match unsafe { builder.spawn_packet(f, std::sync::Arc::clone(&packet), &raw const self.head) } {
+        match unsafe { builder.spawn_packet(f, of_vp, &raw const self.head) } {
             Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), _scope: PhantomData }),
             // The closure was dropped, which has told the scope.
             Err(error) => Err(error),

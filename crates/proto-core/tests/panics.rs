@@ -3,7 +3,7 @@
 mod common;
 
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -16,7 +16,7 @@ use proto_core::{
 
 /// A panic without a message on standard error.
 fn quiet_panic(text: &'static str) -> ! {
-    resume_unwind(Box::new(text))
+    proto_core::resume_unwind(Box::new(text))
 }
 
 #[track_caller]

@@ -77,6 +77,8 @@ pub(crate) struct Instance {
     pub(crate) pools: Box<[CachePadded<Pool>]>,
     name: &'static str,
     retired: AtomicBool,
+    /// [`Assigner::NEW_WORK_IN_POOL`].
+    pub(crate) new_work_in_pool: bool,
 }
 
 impl fmt::Debug for Instance {
@@ -94,6 +96,7 @@ impl Instance {
             pools: (0..count).map(|_| CachePadded::new(Pool::new())).collect(),
             name: std::any::type_name::<A>(),
             retired: AtomicBool::new(false),
+            new_work_in_pool: A::NEW_WORK_IN_POOL,
         }
     }
 

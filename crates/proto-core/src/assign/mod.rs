@@ -60,6 +60,11 @@ pub trait Assigner: Send + Sync + 'static {
     /// What all cores share.
     type Shared: Send + 'static;
 
+    /// Whether new work goes straight into the pool of the core where it is born ([`Cores::mine`]), without a call: for assigners whose
+    /// [`ready`](Assigner::ready) would do nothing else with it, and which leave [`place`](Assigner::place) alone. [`assign`](Assigner::assign)
+    /// finds it there. A birth then costs one passage through one queue instead of two.
+    const NEW_WORK_IN_POOL: bool = false;
+
     /// Makes the state of one core: the one that `cores` names as its own.
     fn core(&self, cores: &Cores<'_>) -> Self::Core;
 
@@ -184,6 +189,13 @@ impl<'a> Cores<'a> {
     #[inline]
     pub fn mine(&self) -> &'a Pool {
         &self.instance.pools[self.core.index]
+    }
+
+    /// A coarse clock: milliseconds, for assigners that limit how long something goes on. It is moved on while any core is busy, up to some
+    /// milliseconds late.
+    #[inline]
+    pub fn coarse_millis(&self) -> u32 {
+        crate::runtime::watchdog::coarse_ms()
     }
 
     /// Takes unstarted work from another core's pool: the oldest, and with it up to half of the rest into this core's pool.

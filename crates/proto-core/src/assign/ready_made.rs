@@ -38,15 +38,22 @@ fn ring(cores: &Cores<'_>) -> impl Iterator<Item = usize> + use<> {
     (1..count).map(move |step| (index + step) % count)
 }
 
-/// Local queue for what has to stay here, pool for what may move. One step alternates between them so that neither starves:
-/// up to this many resumed VPs in a row, then one new one.
+/// Local queue for what has to stay here, pool for what may move; they take turns, so that neither starves. Up to this many resumed VPs
+/// in a row, …
 const RESUMED_IN_A_ROW: u32 = 31;
+/// … and up to this many new ones, for no longer than a millisecond: many new VPs end without ever waiting, and who waits for one of them
+/// after the other then finds most of them over. (One new one at a time: each of a million joins suspends, 40 % slower.)
+const NEW_IN_A_ROW: u32 = 16;
 
 /// A core's part of `WorkStealing` and `Locality`.
 #[derive(Debug, Default)]
 pub struct Queues {
     stay: VecDeque<Work>,
+    /// How many resumed VPs were assigned in a row.
     row: u32,
+    /// How many new ones may still be, and when the first was.
+    new_left: u32,
+    new_since: u32,
     /// The other cores, nearest first. Empty until first needed.
     order: Vec<usize>,
 }
@@ -60,7 +67,14 @@ impl Queues {
         }
     }
 
+    #[inline]
     fn take(&mut self, cores: &Cores<'_>) -> Option<Work> {
+        if self.new_left > 0 {
+            self.new_left -= 1;
+            if let Some(work) = self.take_more_new(cores) {
+                return Some(work);
+            }
+        }
         if self.row < RESUMED_IN_A_ROW {
             if let Some(work) = self.stay.pop_front() {
                 self.row += 1;
@@ -68,11 +82,28 @@ impl Queues {
             }
         }
         self.row = 0;
-        cores.mine().pop().or_else(|| self.stay.pop_front())
+        match cores.mine().pop() {
+            Some(work) => {
+                (self.new_left, self.new_since) = (NEW_IN_A_ROW - 1, cores.coarse_millis());
+                Some(work)
+            }
+            None => self.stay.pop_front(),
+        }
+    }
+
+    /// In a row of new work: the next one.
+    fn take_more_new(&mut self, cores: &Cores<'_>) -> Option<Work> {
+        let work = if cores.coarse_millis() == self.new_since { cores.mine().pop() } else { None };
+        if work.is_none() {
+            self.new_left = 0;
+        }
+        work
     }
 }
 
 impl Assigner for WorkStealing {
+    const NEW_WORK_IN_POOL: bool = true;
+
     type Core = Queues;
     type Shared = ();
 
@@ -98,6 +129,8 @@ impl Assigner for WorkStealing {
 }
 
 impl Assigner for Locality {
+    const NEW_WORK_IN_POOL: bool = true;
+
     type Core = Queues;
     type Shared = ();
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::cell::CellHead;
 use crate::ended::Ended;
-use crate::kernel::wait::Key;
+use crate::kernel::wait::{Key, KeyCell};
 use crate::vp::block::Block;
 
 /// Disposes of the data of a timeline that gives up; says whether it turned them into the reply (never if `reply` is null).
@@ -35,7 +35,7 @@ pub(crate) struct Node {
     pub(crate) data: UnsafeCell<[MaybeUninit<usize>; 2]>,
     pub(crate) back: Cell<Option<GiveBack>>,
     /// Which wait of the timeline this is, and which branch of it.
-    pub(crate) key: Cell<Option<Key>>,
+    pub(crate) key: KeyCell,
     slot: Cell<u16>,
 }
 
@@ -49,7 +49,7 @@ impl Node {
             reply: Cell::new(ptr::null_mut()),
             data: UnsafeCell::new([MaybeUninit::uninit(); 2]),
             back: Cell::new(None),
-            key: Cell::new(None),
+            key: KeyCell::new(),
             slot: Cell::new(0),
         }
     }

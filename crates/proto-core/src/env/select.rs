@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::mem::MaybeUninit;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::time::Instant;
 
@@ -194,7 +194,7 @@ impl<'a, Out> Select<'a, Out> {
         }
         let key = block.wait.begin_arming();
         // SAFETY: the caller runs: it has started.
-        unsafe { block.node() }.key.set(Some(key));
+        unsafe { block.node() }.key.set(key);
         let end = loop {
             // Runs the user's `make`s, which may panic while branches are in their queues.
             let armed = catch_unwind(AssertUnwindSafe(|| self.arm_all(ctx, block, key, place)));
@@ -235,7 +235,7 @@ impl<'a, Out> Select<'a, Out> {
                 block.wait.retire();
                 match stopped {
                     Stopped::Ended(why) => Err(why),
-                    Stopped::Panicked(payload) => resume_unwind(payload),
+                    Stopped::Panicked(payload) => crate::resume_unwind(payload),
                 }
             }
             Ok(end) => {
@@ -256,7 +256,7 @@ impl<'a, Out> Select<'a, Out> {
         place: &'static Location<'static>,
     ) -> Result<Option<u16>, Ended> {
         for (index, branch) in (0u16..).zip(&mut self.branches) {
-            branch.node().key.set(Some(key.with_branch(index)));
+            branch.node().key.set(key.with_branch(index));
             block.requests.set(block.requests.get() + 1);
             match branch.arm(ctx, block, place)? {
                 Status::Answered => return Ok(Some(index)),

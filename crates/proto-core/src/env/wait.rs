@@ -130,7 +130,7 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
     let mut node = unsafe { block.node() };
     match hidden.origin() {
         None | Some(Origin::Posted) => {
-            node.key.set(Some(block.wait.arm_queued()));
+            node.key.set(block.wait.arm_queued());
         }
         Some(Origin::Branch(branch)) => {
             // SAFETY: the select's frame holds its nodes until its wait is over and they are unlinked.
@@ -138,7 +138,7 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
         }
         Some(Origin::Forwarded { forward, recheck }) => {
             let forward = forward.take().expect("a forwarded request is queued once");
-            node.key.set(Some(forward.key()));
+            node.key.set(forward.key());
             *recheck = !block.wait.finish_forward(forward, Place::Queued).is_empty();
         }
     }
@@ -179,7 +179,7 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
         }
     };
     if !matches!(hidden.origin(), Some(Origin::Branch(_))) {
-        node.key.set(Some(key));
+        node.key.set(key);
     }
     Suspended::new(block, key, caller.to.reply)
 }
@@ -342,7 +342,7 @@ pub(crate) fn stand(
 ) -> End {
     // The node is where the others find the key; a select's plain node is not otherwise in use.
     // SAFETY: the requester runs: it has started.
-    unsafe { block.node() }.key.set(Some(key));
+    unsafe { block.node() }.key.set(key);
     match prepare(ctx, block, key, info, place, deadline) {
         How::Vp => controller::switch_away(ctx, block),
         how => stand_otherwise(ctx, block, how, deadline),

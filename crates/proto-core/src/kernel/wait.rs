@@ -77,6 +77,8 @@ mod tests;
 
 pub(crate) use outcome::{End, EndResult, Holding, Interrupt, Interrupted, Lost, Notes, Place};
 
+use std::cell::Cell;
+
 use crate::sync::{AtomicU64, Ordering, const_fn};
 
 /// The part of a word that says what the wait does.
@@ -126,6 +128,30 @@ impl Key {
     pub(crate) fn with_branch(self, branch: u16) -> Key {
         assert!(branch < Self::BRANCHES, "a wait has at most {} branches", Self::BRANCHES);
         Key(self.0 & GENERATION | u64::from(branch) << BRANCH_SHIFT)
+    }
+}
+
+/// A place for a key, in eight bytes: a queue's node has one.
+#[derive(Debug)]
+pub(crate) struct KeyCell(Cell<u64>);
+
+impl KeyCell {
+    /// No key: these bits of a word are never a key's.
+    const NONE: u64 = STATE;
+
+    pub(crate) const fn new() -> Self {
+        Self(Cell::new(Self::NONE))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<Key> {
+        let key = self.0.get();
+        (key != Self::NONE).then_some(Key(key))
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, key: Key) {
+        self.0.set(key.0);
     }
 }
 

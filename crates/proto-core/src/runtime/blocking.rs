@@ -1,6 +1,6 @@
 //! Calls that block the OS thread: run on an auxiliary thread, while the VP waits and its core runs others.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::activity::Somebody;
 use crate::ctx;
@@ -77,7 +77,7 @@ pub fn blocking<T: Send, F: FnOnce() -> T + Send>(f: F) -> T {
             crate::vp::cancel::deliver_noted();
             value
         }
-        Ok(Err(payload)) => resume_unwind(payload),
+        Ok(Err(payload)) => crate::resume_unwind(payload),
         Err(ended) => unreachable!("a binding wait for an auxiliary thread ended without its answer: {ended}"),
     }
 }

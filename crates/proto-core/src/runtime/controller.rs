@@ -105,6 +105,22 @@ fn take_newborn(core: &'static Core) {
     unsafe { core.owner(|owner| owner.moved = moved) };
 }
 
+/// Leaves new work that may move with the core on which this code runs: in the pool of its assigner if that wants nothing else done with it, else
+/// where the controller takes it in.
+#[inline]
+pub(crate) fn bear(core: &'static Core, block: &'static Block, hooks: bool) {
+    let instance = instance_of(core, block);
+    if instance.new_work_in_pool && !hooks {
+        // May move, so it is taken in, as below.
+        let _ = instance.pools[core.index].push(Work::new(block));
+        // SAFETY: this code runs on that core; the closure only counts.
+        unsafe { core.owner(|owner| owner.ready += 1) };
+    } else {
+        let _ = core.newborn.push(Work::new(block));
+    }
+    set_crowded(core, true);
+}
+
 /// Another core that the assigner wants new work to start on.
 #[inline]
 fn place(core: &'static Core, block: &'static Block) -> Option<&'static Core> {

@@ -29,6 +29,7 @@ use crate::kernel::wait::Key;
 use crate::process::ProcessInner;
 use crate::task::JobHead;
 use crate::vp::block::Block;
+use crate::vp::pair::Pieces;
 
 /// See the head of this file.
 pub(crate) struct Core {
@@ -74,6 +75,7 @@ pub(crate) struct Owner {
     pub(crate) found: Option<Work>,
     pub(crate) fibers: Fibers,
     pub(crate) blocks: Vec<&'static Block>,
+    pub(crate) pieces: Pieces,
     pub(crate) timers: BTreeMap<(Instant, u64), (&'static Block, Key)>,
     pub(crate) timer_number: u64,
     /// The assigners of this runtime, as of `instances_version`.
@@ -119,6 +121,7 @@ impl Core {
                 found: None,
                 fibers,
                 blocks: Vec::new(),
+                pieces: Pieces::default(),
                 timers: BTreeMap::new(),
                 timer_number: 0,
                 instances: Vec::new(),

@@ -261,5 +261,10 @@ pub(crate) fn wind_up(core: &'static Core) {
         instance.forget_core(core.index);
     }
     // SAFETY: as above.
-    unsafe { core.owner(|owner| crate::vp::slab::give(&mut owner.blocks, 0)) };
+    unsafe {
+        core.owner(|owner| {
+            crate::vp::slab::give(&mut owner.blocks, 0);
+            owner.pieces.give_back();
+        });
+    };
 }

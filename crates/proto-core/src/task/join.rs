@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -137,7 +137,7 @@ where
             }
             (first, second)
         }
-        (Err(payload), _) | (Ok(_), Err(payload)) => resume_unwind(payload),
+        (Err(payload), _) | (Ok(_), Err(payload)) => crate::resume_unwind(payload),
     }
 }
 
@@ -243,7 +243,7 @@ fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'s
     let key = block.wait.arm_free();
     job.key.set(Some(key));
     // SAFETY: it has started.
-    unsafe { block.node() }.key.set(Some(key));
+    unsafe { block.node() }.key.set(key);
     let mut state = job.state.load(Ordering::Acquire);
     while state != DONE {
         // ORDERING: AcqRel: Release gives the runner the key, Acquire pairs with its DONE.
@@ -296,7 +296,7 @@ where
     });
     match (first, second) {
         (Some(first), Ok(second)) => (first, second),
-        (_, Err(error)) => resume_unwind(error.into_payload()),
+        (_, Err(error)) => crate::resume_unwind(error.into_payload()),
         (None, Ok(_)) => unreachable!("a panic of the first closure went on in the scope"),
     }
 }

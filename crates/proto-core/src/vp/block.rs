@@ -28,7 +28,7 @@
 //! carry the wait's generation and lose; reports compare the birth number before and after.
 
 use std::cell::{Cell, UnsafeCell};
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, offset_of};
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -86,8 +86,7 @@ pub(crate) union Phase {
 /// See the head of this file.
 #[repr(C, align(64))]
 pub(crate) struct Block {
-    pub(crate) wait: WaitWord,
-    pub(crate) link: Link,
+    // The first line: what birth, start, switch and end of every VP touch …
     home: AtomicPtr<Core>,
     pub(crate) fiber: Cell<*const Fiber>,
     process: AtomicPtr<ProcessInner>,
@@ -100,39 +99,47 @@ pub(crate) struct Block {
     pub(crate) mode: Cell<u8>,
     /// Requests made so far: "the n-th request of this timeline".
     pub(crate) requests: Cell<u64>,
-
-    phase: UnsafeCell<Phase>,
-
     /// Odd while the block is a timeline, even while it is free; never goes back.
     pub(crate) birth: AtomicU64,
-    /// The birth number of the life that is to end; see `cancel`.
-    pub(crate) cancel_for: AtomicU64,
+    /// Name given by the user, long path, VP-locals, timer key: what most timelines do not have.
+    pub(crate) extra: UnsafeCell<Option<Box<Extra>>>,
+
+    // … the second, and a part of the third: the closure before the start, the node of a wait afterwards …
+    phase: UnsafeCell<Phase>,
+
     /// (parent, n-th child): the last steps of the path; all of it unless the name is long (see `extra`).
     pub(crate) path: [AtomicU32; INLINE_PATH],
     /// The number of its process, for names: whoever reads one may come when the process is gone. (Its lower half: nobody tells four
     /// thousand million processes apart.)
     process_number: AtomicU32,
     pub(crate) children: Cell<u32>,
+    /// What this timeline belongs to ([`Around`]).
+    scope: AtomicPtr<()>,
+    /// The birth number of the life that is to end; see `cancel`.
+    pub(crate) cancel_for: AtomicU64,
+    /// Objects this timeline holds (acquired minus released), for reports about those it leaves locked.
+    pub(crate) held: AtomicI32,
+    /// Coarse clock, milliseconds: when the current wait began.
+    pub(crate) since: AtomicU32,
+
+    // … the last: what only timelines touch that wait, fork or open scopes.
+    pub(crate) wait: WaitWord,
+    pub(crate) link: Link,
     /// Where, and in which construct, the timeline last waited.
     place: AtomicPtr<Location<'static>>,
     info: AtomicPtr<Info>,
-    /// Coarse clock, milliseconds: when the current wait began.
-    pub(crate) since: AtomicU32,
-    /// Objects this timeline holds (acquired minus released), for reports about those it leaves locked.
-    pub(crate) held: AtomicI32,
-    /// The latent task that runs inline on this timeline, if one does.
+    /// The latent task that runs inline on this timeline, if one does; null at its end.
     inline_job: Cell<*const JobHead>,
-    /// What this timeline belongs to ([`Around`]), and the innermost scope it stands in.
-    scope: AtomicPtr<()>,
+    /// The innermost scope it stands in; null at its end.
     pub(crate) open_scope: Cell<*const ScopeHead>,
-    /// Name given by the user, long path, VP-locals, timer key: what most timelines do not have.
-    pub(crate) extra: UnsafeCell<Option<Box<Extra>>>,
     pub(crate) extra_lock: AtomicBool,
     /// What an attached OS thread sleeps on.
     pub(crate) parker: Parker,
 }
 
 const _: () = assert!(size_of::<Block>() == 256, "a control block is four cache lines");
+const _: () = assert!(offset_of!(Block, phase) == 64, "the first line holds what every switch touches");
+const _: () = assert!(offset_of!(Block, wait) == 192, "a life without a wait touches three lines");
 
 // SAFETY: the table in the head says who may touch each field; the cells are touched by one OS thread at a time, handed
 // over with the timeline itself (inbox, assigner, baton), which orders the accesses.
@@ -149,8 +156,6 @@ impl std::fmt::Debug for Block {
 impl Block {
     pub(crate) fn free() -> Block {
         Block {
-            wait: WaitWord::new(),
-            link: Link::new(),
             home: AtomicPtr::new(ptr::null_mut()),
             fiber: Cell::new(ptr::null()),
             process: AtomicPtr::new(ptr::null_mut()),
@@ -161,20 +166,22 @@ impl Block {
             stack_class: Cell::new(0),
             mode: Cell::new(0),
             requests: Cell::new(0),
-            phase: UnsafeCell::new(Phase { node: ManuallyDrop::new(Node::new()) }),
             birth: AtomicU64::new(0),
-            cancel_for: AtomicU64::new(0),
+            extra: UnsafeCell::new(None),
+            phase: UnsafeCell::new(Phase { node: ManuallyDrop::new(Node::new()) }),
             path: [const { AtomicU32::new(0) }; INLINE_PATH],
             process_number: AtomicU32::new(0),
             children: Cell::new(0),
+            scope: AtomicPtr::new(ptr::null_mut()),
+            cancel_for: AtomicU64::new(0),
+            held: AtomicI32::new(0),
+            since: AtomicU32::new(0),
+            wait: WaitWord::new(),
+            link: Link::new(),
             place: AtomicPtr::new(ptr::null_mut()),
             info: AtomicPtr::new(ptr::null_mut()),
-            since: AtomicU32::new(0),
-            held: AtomicI32::new(0),
             inline_job: Cell::new(ptr::null()),
-            scope: AtomicPtr::new(ptr::null_mut()),
             open_scope: Cell::new(ptr::null()),
-            extra: UnsafeCell::new(None),
             extra_lock: AtomicBool::new(false),
             parker: Parker::new(),
         }
@@ -372,15 +379,13 @@ impl Block {
         Some((info, place))
     }
 
-    /// Forgets the timeline before. What a birth always sets is not in here.
+    /// Forgets the timeline before. What a birth always sets is not in here, nor what an end leaves empty.
     #[inline]
     pub(crate) fn reset(&self) {
         self.fiber.set(ptr::null());
         self.mode.set(0);
         self.requests.set(0);
         self.children.set(0);
-        self.open_scope.set(ptr::null());
-        self.inline_job.set(ptr::null());
         self.set_home(ptr::null());
     }
 
@@ -405,6 +410,8 @@ impl Block {
     pub(crate) fn bury(&self) {
         let birth = self.birth.load(Ordering::Relaxed) + 1;
         debug_assert!(birth.is_multiple_of(2), "a block is buried twice");
+        debug_assert!(self.open_scope.get().is_null(), "a timeline ended within a scope");
+        debug_assert!(self.inline_job.get().is_null(), "a timeline ended within a latent task");
         // ORDERING: Release pairs with `birth`.
         self.birth.store(birth, Ordering::Release);
     }

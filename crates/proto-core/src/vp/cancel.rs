@@ -4,12 +4,11 @@
 //! timeline. Then its home core looks: a VP in an abandonable wait is woken with `Cancelled`; any other meets it at its next one.
 //! What the VP's open scopes hold is marked by the scope, and found by every core among its own VPs.
 
-use std::panic::resume_unwind;
 use std::sync::atomic::Ordering;
 
 use super::block::{Block, flag, mode};
 use super::slab;
-use crate::ctx::{self, Ctx};
+use crate::ctx;
 use crate::ended::Cancelled;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
@@ -141,13 +140,7 @@ pub(crate) fn cancel_process(shared: &Shared, process: &ProcessInner) {
 
 /// Starts the unwinding of the calling VP.
 pub(crate) fn unwind_cancelled() -> ! {
-    if let Some(block) = ctx::installed().and_then(Ctx::current) {
-        if !block.is_thread() {
-            block.clear(flag::PANICKING);
-            block.set(flag::CANCELLING);
-        }
-    }
-    resume_unwind(Box::new(Cancelled))
+    crate::panics::resume_unwind(Box::new(Cancelled))
 }
 
 /// After a binding wait: unwinds if a cancel came meanwhile.

@@ -6,6 +6,7 @@
 //! | `slab` | where blocks come from |
 //! | `extra` | what most timelines do not have |
 //! | `name` | [`VpName`] |
+//! | `pair` | what a VP and its handle share |
 //! | `start` | the closure of a VP that has not run |
 //! | `vpref` | [`VpRef`] |
 //! | `spawn` | [`VpBuilder`], birth |
@@ -19,6 +20,7 @@ pub(crate) mod end;
 pub(crate) mod extra;
 pub(crate) mod local;
 mod name;
+pub(crate) mod pair;
 pub(crate) mod slab;
 mod spawn;
 pub(crate) mod start;
@@ -76,7 +78,7 @@ pub fn on_vp() -> bool {
 /// Whether the calling timeline unwinds because of a panic of its own: what a guard asks before it poisons.
 ///
 /// Unlike [`std::thread::panicking`] this is `false` for other VPs of a core while one of them unwinds and waits, and for a VP that
-/// unwinds because it was cancelled.
+/// unwinds because it was cancelled. To go on with a caught panic use [`resume_unwind`](crate::resume_unwind): std's tells nobody.
 #[inline]
 pub fn panicking() -> bool {
     std::thread::panicking() && ctx::installed().is_none_or(crate::panics::own_panic)

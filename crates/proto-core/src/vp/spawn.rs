@@ -9,6 +9,7 @@ use proto_arch::topology::CoreId;
 use smallvec::SmallVec;
 
 use super::block::{Block, INLINE_PATH, flag};
+use super::pair::Pair;
 use super::start::Start;
 use super::vpref::VpRef;
 use super::{VpName, extra, slab};
@@ -164,9 +165,9 @@ impl VpBuilder {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let packet = Packet::new();
+        let (packet, of_vp) = Packet::new();
         // SAFETY: `f` and `T` are 'static.
-        let vp = unsafe { self.spawn_packet(f, Arc::clone(&packet), std::ptr::null()) }?;
+        let vp = unsafe { self.spawn_packet(f, of_vp, std::ptr::null()) }?;
         Ok(JoinHandle::new(packet, vp))
     }
 
@@ -176,7 +177,7 @@ impl VpBuilder {
     pub(crate) unsafe fn spawn_packet<T, F>(
         self,
         f: F,
-        packet: Arc<Packet<T>>,
+        packet: Pair<Packet<T>>,
         scope: *const ScopeHead,
     ) -> Result<VpRef, SpawnError>
     where
@@ -363,9 +364,7 @@ impl Target {
     fn hand_over(&self, block: &'static Block, home: Option<&'static Core>) {
         match (home, self.core) {
             (None, Some(core)) => {
-                // May move, so it is taken in.
-                let _ = core.newborn.push(Work::new(block));
-                controller::set_crowded(core, true);
+                controller::bear(core, block, self.hooks);
                 crate::task::published(core);
             }
             (Some(home), Some(core)) => controller::make_ready(&core.ctx, home, block),
