@@ -6,7 +6,7 @@
 //! | I want to | |
 //! |---|---|
 //! | start a program on all cores | [`Runtime`] |
-//! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`] |
+//! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
@@ -64,10 +64,13 @@ mod vp;
 pub use self::{
     assign::{Assigner, Cores, Fifo, Lifo, Locality, Locked, Pool, Priority, Why, Work, WorkStealing},
     ended::{Cancelled, Ended, OrUnwind},
-    env::{Backlog, Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken},
+    env::{
+        Ask, Backlog, Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken,
+    },
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
-        Frozen, Grant, Guarded, Opened, OpenedShared, RangeGrant, RangeShares, SharedGrant, SharedRange, Shares,
+        Downgrade, Frozen, Grant, Guard, Guarded, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant,
+        RangeShares, SharedGrant, SharedRange, Shares,
     },
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},

@@ -3,6 +3,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `cell` | [`EnvCell`]: an environment, its spinlock, and the ways to send it a request |
+//! | `ask` | requests that are closures |
 //! | `pass` | the pass of a request through it: lock, handler, unlock |
 //! | `loan` | [`Loan`], the name of an environment that a requester borrows |
 //! | `hidden` | [`Hidden`], what a handler may do besides changing its environment |
@@ -18,6 +19,7 @@
 //! | `holders` | who holds an object, for reports |
 
 pub(crate) mod after;
+mod ask;
 mod backlog;
 pub(crate) mod broken;
 pub(crate) mod cell;
@@ -34,6 +36,7 @@ pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod waiters;
 
+pub use ask::Ask;
 pub use backlog::Backlog;
 pub use cell::EnvCell;
 pub use hidden::Hidden;
@@ -106,6 +109,12 @@ pub trait RequestHandler<R>: Sized {
 
     /// Serves `request`. Runs alone in the environment; see the trait's documentation for its duties.
     fn handle(&mut self, request: R, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>);
+
+    /// What reports and traces call the construct: the name of the request's type unless said otherwise. Only its last part is
+    /// shown to people.
+    fn name() -> &'static str {
+        std::any::type_name::<R>()
+    }
 }
 
 /// What may end a request's wait, besides its answer [design rule 13].
@@ -132,5 +141,5 @@ pub(crate) struct InfoOf<E, R>(std::marker::PhantomData<(E, R)>);
 
 impl<E: RequestHandler<R>, R> InfoOf<E, R> {
     pub(crate) const INFO: &'static Info =
-        &Info { request: std::any::type_name::<R>, environment: std::any::type_name::<E>, kind: E::KIND };
+        &Info { request: <E as RequestHandler<R>>::name, environment: std::any::type_name::<E>, kind: E::KIND };
 }

@@ -66,15 +66,15 @@ impl<E> EnvCell<E> {
         let outcome = if const { <E as RequestHandler<R>>::UNWINDS } {
             let unwinding = Unwinding { cell: self, ctx, version, hidden: &raw mut *hidden, requester: block };
             // SAFETY: the spinlock is held and the environment is not broken.
-            let value = unsafe { &mut *self.value.get() };
-            value.handle(request, caller, hidden);
+            let value: &mut E = unsafe { &mut *self.value.get() };
+            E::handle(value, request, caller, hidden);
             std::mem::forget(unwinding);
             Ok(())
         } else {
             catch_unwind(AssertUnwindSafe(|| {
                 // SAFETY: the spinlock is held and the environment is not broken.
-                let value = unsafe { &mut *self.value.get() };
-                value.handle(request, caller, hidden);
+                let value: &mut E = unsafe { &mut *self.value.get() };
+                E::handle(value, request, caller, hidden);
             }))
         };
         ctx.in_handler.set(None);

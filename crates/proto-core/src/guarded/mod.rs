@@ -79,6 +79,7 @@
 
 mod cell;
 mod grant;
+mod guard;
 mod ledger;
 mod number;
 mod opened;
@@ -87,6 +88,7 @@ mod slice;
 
 pub use cell::Guarded;
 pub use grant::{Frozen, Grant, SharedGrant, Shares};
+pub use guard::{Downgrade, Guard, Lender, Open, PanicMark};
 pub use ledger::RangeShares;
 pub use opened::{Opened, OpenedShared};
 pub use range::{RangeGrant, SharedRange};
