@@ -44,11 +44,7 @@ impl RequestHandler<Close> for Market {
 }
 
 /// Offers `value` on both markets: whether it was sold, and what is in the hand afterwards.
-fn offer(
-    markets: &[EnvCell<Market>; 2],
-    value: usize,
-    deadline: Option<Instant>,
-) -> (Result<(usize, Result<(), usize>), Ended>, usize) {
+fn offer(markets: &[EnvCell<Market>; 2], value: usize, deadline: Option<Instant>) -> (Selected, usize) {
     let hand = Cell::new(value);
     let take = || Offer(Box::new(hand.take()));
     let back = |lost: Result<(), usize>| hand.set(lost.unwrap_err());
@@ -58,6 +54,9 @@ fn offer(
     let outcome = select.on(&markets[1], || Offer(Box::new(0)), |sold| sold).wait(deadline);
     (outcome, hand.get())
 }
+
+/// Which branch won, and what came of it.
+type Selected = Result<(usize, Result<(), usize>), Ended>;
 
 #[test]
 fn what_was_offered_in_vain_comes_back() {

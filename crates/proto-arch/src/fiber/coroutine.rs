@@ -52,7 +52,7 @@ impl Switch {
     /// - Called once, before any other function; `self` stays where it is from now on until it is dropped.
     /// - Nobody uses the stack, now or while the fiber is not finished.
     /// - The duties of [`Entry::run`], at the first resume.
-    pub(super) unsafe fn prepare(&self, stack: &Stack, entry: Entry) {
+    pub(super) unsafe fn prepare(&self, stack: &Stack, base: usize, entry: Entry) {
         let this: *const Self = self;
         let first = move |yielder: &Yielder<(), ()>, ()| {
             // SAFETY: a fiber runs only inside `resume(&self)`, at the address it was prepared at.
@@ -65,7 +65,7 @@ impl Switch {
         };
         // SAFETY: what `first` borrows by pointer stays valid (the caller's duties). The coroutine is forgotten when it is
         // dropped unfinished, and the fiber then leaks the stack, too.
-        let coroutine = unsafe { Coroutine::with_stack_unchecked(Bounds::of(stack), first) };
+        let coroutine = unsafe { Coroutine::with_stack_unchecked(Bounds::of(stack, base), first) };
         // SAFETY: nobody else uses the switch yet.
         let place = unsafe { &mut *self.coroutine.get() };
         place.write(coroutine);
@@ -111,13 +111,13 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(stack: &Stack) -> Self {
+    fn of(stack: &Stack, base: usize) -> Self {
         let pointer = |address| StackPointer::new(address).expect("no stack is at address zero");
-        Self { base: pointer(stack.base()), limit: pointer(stack.limit() - stack.guard()) }
+        Self { base: pointer(base), limit: pointer(stack.limit() - stack.guard()) }
     }
 }
 
-// SAFETY: both are multiples of the page size, hence of the alignment; between them are at least `stack::MIN_SIZE` usable
+// SAFETY: both are multiples of 16, the alignment; between them are at least `stack::MIN_SIZE` usable
 // bytes and, lowest, a guard that traps.
 unsafe impl stack::Stack for Bounds {
     #[inline]

@@ -41,6 +41,9 @@ mod coroutine;
 mod thread;
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::{error, fmt, io};
 
 use crate::stack::Stack;
@@ -58,7 +61,7 @@ pub enum Backend {
 /// Name of the OS threads of [`Backend::Thread`].
 pub const THREAD_NAME: &str = "proto-fiber";
 
-/// Code that runs on a stack of its own. Lives at a stable address, in the `Box` that [`Fiber::new`] returns.
+/// Code that runs on a stack of its own. Lives at a stable address, until the [`FiberBox`] that [`Fiber::new`] returns is gone.
 ///
 /// # Examples
 ///
@@ -114,7 +117,7 @@ pub const THREAD_NAME: &str = "proto-fiber";
 /// ```
 pub struct Fiber {
     switch: Switch,
-    /// Some until `into_stack`, or until the drop of an unfinished fiber leaks it.
+    /// Some until `into_stack`.
     stack: Option<Stack>,
     not_send_nor_sync: PhantomData<*mut ()>,
 }
@@ -168,30 +171,41 @@ impl Fiber {
     /// # Errors
     ///
     /// [`FiberError`] if the system refuses an OS thread. The stack goes back to its pool.
+    #[expect(clippy::new_ret_no_self, reason = "a fiber has a place of its own, and its owner is a pointer to it")]
     pub unsafe fn new(
         backend: Backend,
         stack: Stack,
         entry: unsafe fn(*mut ()),
         arg: *mut (),
-    ) -> Result<Box<Self>, FiberError> {
+    ) -> Result<FiberBox, FiberError> {
         let entry = Entry { function: entry, argument: arg };
         #[cfg(not(miri))]
         if backend == Backend::Coroutine {
-            let fiber = Self::boxed(Switch::Coroutine(coroutine::Switch::blank()), stack);
-            if let Switch::Coroutine(switch) = &fiber.switch {
-                // SAFETY: the switch is in its box, so it stays where it is as long as it is used. The stack is unused,
-                // and stays in the fiber as long as frames are on it. The entry's duties are our caller's.
-                unsafe { switch.prepare(fiber.stack(), entry) };
-            }
-            return Ok(fiber);
+            return Ok(Self::on_its_stack(stack, entry));
         }
         let _ = backend;
         let switch = thread::Switch::new(stack.size(), entry).map_err(|source| FiberError { source })?;
-        Ok(Self::boxed(Switch::Thread(switch), stack))
+        let fiber = Self { switch: Switch::Thread(switch), stack: Some(stack), not_send_nor_sync: PhantomData };
+        Ok(FiberBox(NonNull::from(Box::leak(Box::new(fiber)))))
     }
 
-    fn boxed(switch: Switch, stack: Stack) -> Box<Self> {
-        Box::new(Self { switch, stack: Some(stack), not_send_nor_sync: PhantomData })
+    /// Puts the fiber at the top of its stack, the frames below it: that page is touched anyway.
+    #[cfg(not(miri))]
+    fn on_its_stack(stack: Stack, entry: Entry) -> FiberBox {
+        const ROOM: usize = size_of::<Fiber>().next_multiple_of(align_of::<Fiber>());
+        const { assert!(align_of::<Fiber>() <= 16) };
+        let base = (stack.base() - ROOM) & !15;
+        let place = stack.pointer_to(base).cast::<Fiber>();
+        let switch = Switch::Coroutine(coroutine::Switch::blank());
+        // SAFETY: memory of the stack, which is unused, and ours as long as the `Stack` is, which goes into the fiber.
+        unsafe { place.write(Self { switch, stack: Some(stack), not_send_nor_sync: PhantomData }) };
+        let fiber = FiberBox(place);
+        if let Switch::Coroutine(switch) = &fiber.switch {
+            // SAFETY: the switch stays where it is as long as it is used. The stack is unused below `base`, and stays in the
+            // fiber as long as frames are on it. The entry's duties are those of `new`'s caller.
+            unsafe { switch.prepare(fiber.stack(), base, entry) };
+        }
+        fiber
     }
 
     /// Runs the fiber until it suspends or its entry returns.
@@ -294,23 +308,6 @@ impl Fiber {
         }
     }
 
-    /// Takes the stack back, for the next fiber.
-    ///
-    /// # Panics
-    ///
-    /// If the fiber has started and not finished: frames on the stack are in use. The stack is leaked then, as by a drop.
-    #[must_use]
-    #[track_caller]
-    #[expect(
-        clippy::boxed_local,
-        reason = "fibers exist in boxes only: moving one out would move what its stack points to"
-    )]
-    pub fn into_stack(mut self: Box<Self>) -> Stack {
-        assert!(self.is_unused(), "the stack of a suspended fiber cannot be taken: its frames are still in use");
-        self.stack.take().expect("a fiber has a stack until it is taken apart")
-    }
-
-    /// Whether no frame is on the stack: fresh or finished.
     fn is_unused(&self) -> bool {
         match &self.switch {
             #[cfg(not(miri))]
@@ -320,12 +317,75 @@ impl Fiber {
     }
 }
 
-impl Drop for Fiber {
-    fn drop(&mut self) {
-        if !self.is_unused() {
-            // Frames are on it, and others may borrow from them: see the head of the file.
-            std::mem::forget(self.stack.take());
+/// The owner of a [`Fiber`]. The fiber lies at the top of its own stack, or, with [`Backend::Thread`], in a box.
+///
+/// Dropped before the fiber is finished it leaks the fiber and its stack.
+pub struct FiberBox(NonNull<Fiber>);
+
+impl FiberBox {
+    /// Lets go of the fiber, for [`from_raw`](Self::from_raw).
+    #[must_use]
+    pub fn into_raw(this: Self) -> NonNull<Fiber> {
+        ManuallyDrop::new(this).0
+    }
+
+    /// Owns a fiber again.
+    ///
+    /// # Safety
+    ///
+    /// - The pointer came out of [`into_raw`](Self::into_raw), and nobody else has owned the fiber again since.
+    #[must_use]
+    pub unsafe fn from_raw(fiber: NonNull<Fiber>) -> Self {
+        Self(fiber)
+    }
+
+    /// Takes the stack back, for the next fiber.
+    ///
+    /// # Panics
+    ///
+    /// If the fiber has started and not finished: frames on the stack are in use. The stack is leaked then, as by a drop.
+    #[must_use]
+    #[track_caller]
+    pub fn into_stack(self) -> Stack {
+        assert!(self.is_unused(), "the stack of a suspended fiber cannot be taken: its frames are still in use");
+        self.take_apart().stack.take().expect("a fiber has a stack until it is taken apart")
+    }
+
+    /// Takes the fiber out of its place.
+    fn take_apart(self) -> Fiber {
+        let place = Self::into_raw(self);
+        // SAFETY: this was the owner, so nobody else uses the fiber; it lies in a place of its own until the end of this.
+        match unsafe { place.as_ref() }.backend() {
+            // SAFETY: as above; its place is memory of the stack that it takes along, and is not used again.
+            Backend::Coroutine => unsafe { place.read() },
+            // SAFETY: as above; `new` made its place of a box.
+            Backend::Thread => *unsafe { Box::from_raw(place.as_ptr()) },
         }
+    }
+}
+
+impl Drop for FiberBox {
+    fn drop(&mut self) {
+        if self.is_unused() {
+            drop(Self(self.0).take_apart());
+        }
+        // Else frames are on it, and others may borrow from them: see the head of the file.
+    }
+}
+
+impl Deref for FiberBox {
+    type Target = Fiber;
+
+    #[inline]
+    fn deref(&self) -> &Fiber {
+        // SAFETY: the owner keeps it alive.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl fmt::Debug for FiberBox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

@@ -43,7 +43,7 @@ fn fiber(backend: Backend, body: impl FnOnce(Running) + 'static) -> *mut Fiber {
     let arg: *mut Start = start;
     // SAFETY: the bodies below do not unwind; what they own is theirs, and what they share is counted.
     let fiber = unsafe { Fiber::new(backend, stack, entry, arg.cast()) }.expect("fiber");
-    let fiber = Box::into_raw(fiber);
+    let fiber = FiberBox::into_raw(fiber).as_ptr();
     // SAFETY: the fiber has not started, so nobody else looks at it.
     unsafe { &*arg }.fiber.set(fiber);
     fiber
@@ -57,9 +57,10 @@ fn resume(fiber: *mut Fiber) -> bool {
     unsafe { &*fiber }.is_finished()
 }
 
-fn into_box(fiber: *mut Fiber) -> Box<Fiber> {
-    // SAFETY: from `Box::into_raw`, once in each test.
-    unsafe { Box::from_raw(fiber) }
+fn into_box(fiber: *mut Fiber) -> FiberBox {
+    let fiber = NonNull::new(fiber).expect("a fiber");
+    // SAFETY: from `FiberBox::into_raw`, once in each test.
+    unsafe { FiberBox::from_raw(fiber) }
 }
 
 fn runs_to_its_end_and_gives_the_stack_back(backend: Backend) {

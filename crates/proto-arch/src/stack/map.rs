@@ -59,6 +59,12 @@ impl Mapping {
         self.len
     }
 
+    /// A pointer to `address`, which is in the mapping.
+    #[cfg(not(miri))]
+    pub(crate) fn pointer_to(&self, address: usize) -> NonNull<u8> {
+        NonNull::new(self.start.as_ptr().with_addr(address)).expect("a mapping does not contain address zero")
+    }
+
     /// madvise on a part of the mapping.
     ///
     /// # Safety

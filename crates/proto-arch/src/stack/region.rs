@@ -272,6 +272,13 @@ impl Stack {
         self.region().start() + self.end() - usize::from(self.index) % COLOURS * LINE
     }
 
+    /// A pointer to `address`, which is in the stack's memory.
+    #[cfg(not(miri))]
+    pub(crate) fn pointer_to(&self, address: usize) -> NonNull<u8> {
+        debug_assert!((self.limit()..self.limit() + self.size()).contains(&address));
+        self.region().map.pointer_to(address)
+    }
+
     /// Offset of the end of the stack's memory in its region.
     #[inline]
     fn end(&self) -> usize {

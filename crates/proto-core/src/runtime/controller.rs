@@ -22,7 +22,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use proto_arch::fiber::Fiber;
+use proto_arch::fiber::{Fiber, FiberBox};
 
 use super::core::Core;
 use super::shared::Visit;
@@ -355,8 +355,8 @@ pub(crate) fn end_fiber(core: &'static Core, class: u8, fiber: NonNull<Fiber>) {
     debug_assert!(core.ctx.current().is_none(), "a fiber is ended by the controller");
     // SAFETY: the fiber is suspended between two VPs; with no current VP its function returns.
     unsafe { Fiber::resume(fiber.as_ptr()) };
-    // SAFETY: it came out of a box that was leaked (`Fibers::make`), and nobody else has it.
-    let fiber = unsafe { Box::from_raw(fiber.as_ptr()) };
+    // SAFETY: `Fibers::make` let go of it, and nobody else has it.
+    let fiber = unsafe { FiberBox::from_raw(fiber) };
     let stack = fiber.into_stack();
     // SAFETY: the controller; the closure only clones an `Arc`.
     if let Some(arena) = unsafe { core.owner(|owner| owner.fibers.arena(class).cloned()) } {

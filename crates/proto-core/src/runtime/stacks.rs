@@ -9,7 +9,7 @@
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proto_arch::fiber::{Backend, Fiber};
+use proto_arch::fiber::{Backend, Fiber, FiberBox};
 use proto_arch::stack::{StackArena, StackError, StackOptions};
 
 use super::core::Core;
@@ -90,7 +90,7 @@ impl Fibers {
         // SAFETY: `fiber_main` does not unwind (VPs' panics are caught) and takes a core, which outlives its fibers.
         let fiber =
             unsafe { Fiber::new(core.shared().backend, stack, fiber_main, arg) }.map_err(|error| error.to_string())?;
-        Ok(NonNull::from(Box::leak(fiber)))
+        Ok(FiberBox::into_raw(fiber))
     }
 
     /// Takes a fiber back whose VP has come to its end; gives it back if the core has enough.

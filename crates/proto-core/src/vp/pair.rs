@@ -36,8 +36,8 @@ unsafe impl<T: Send + Sync> Send for Pair<T> {}
 unsafe impl<T: Send + Sync> Sync for Pair<T> {}
 
 /// The memory of one pair, if it fits.
-#[repr(C, align(64))]
-struct Piece(MaybeUninit<[u8; 192]>);
+#[repr(C, align(32))]
+struct Piece(MaybeUninit<[u8; 160]>);
 
 /// Pieces made at once.
 const BATCH: usize = 64;
