@@ -1,10 +1,11 @@
-//! Languages that keep an environment for each process.
+//! What languages keep for each process.
 
-use std::sync::Arc;
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ctx::{self, Ctx};
 use crate::env::EnvCell;
-use crate::process::ambient;
 use crate::vp::block::Block;
 
 /// A language that keeps an environment for each process.
@@ -42,17 +43,63 @@ pub trait Language: 'static {
     fn env() -> Self::Env;
 }
 
-/// The environment of language `L` in the calling timeline's process. On an OS thread: in the default runtime's ambient process.
-///
-/// # Panics
-///
-/// On an OS thread, if the default runtime cannot be made.
+/// The environment of language `L` in the calling timeline's process. On an OS thread: in that of everything that OS threads create by
+/// themselves.
 pub fn language<L: Language>() -> Arc<EnvCell<L::Env>> {
-    match ctx::installed().and_then(Ctx::current).and_then(Block::process) {
-        Some(process) => process.language::<L>(),
-        None => match ambient() {
-            Ok(process) => process.language::<L>(),
-            Err(error) => panic!("the default runtime could not be made: {error}"),
-        },
+    belonging::<L, _>(|| EnvCell::new(L::env()))
+}
+
+/// The value of type `T` of which the calling timeline's process has its own, made at its first use there.
+///
+/// For what a language's constructs share in a process, and is no environment itself: tables of locks, objects made of other languages'. On an
+/// OS thread: the value of everything that OS threads create by themselves.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// #[derive(Default)]
+/// struct Visits(AtomicU32);
+/// fn visit() -> u32 {
+///     proto_core::of_process::<Visits>().0.fetch_add(1, Ordering::Relaxed)
+/// }
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// assert_eq!(runtime.run(|| (visit(), visit()))?, (0, 1));
+/// assert_eq!(runtime.run(visit)?, 0, "another process, another value");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn of_process<T: Default + Send + Sync + 'static>() -> Arc<T> {
+    belonging::<(), T>(T::default)
+}
+
+/// What a process has one of each: values by the type that asks for them and their own.
+#[derive(Debug)]
+pub(crate) struct Belongings(Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+
+/// Those of what OS threads create by themselves, whether or not the default runtime's process for that exists yet.
+static OUTSIDE: Belongings = Belongings::new();
+
+impl Belongings {
+    pub(crate) const fn new() -> Belongings {
+        Belongings(Mutex::new(BTreeMap::new()))
     }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The value of type `V` that belongs to the calling timeline's process under the name `K`.
+fn belonging<K: 'static, V: Send + Sync + 'static>(make: impl FnOnce() -> V) -> Arc<V> {
+    let process = ctx::installed().and_then(Ctx::current).and_then(Block::process);
+    let belongings = process.filter(|process| !process.is_ambient()).map_or(&OUTSIDE, |process| process.belongings());
+    let id = TypeId::of::<(K, V)>();
+    let known = belongings.table().get(&id).map(Arc::clone);
+    // The language's code, so outside of the lock; of two that are made at once the first counts.
+    let value = known.unwrap_or_else(|| {
+        let fresh: Arc<dyn Any + Send + Sync> = Arc::new(make());
+        Arc::clone(belongings.table().entry(id).or_insert(fresh))
+    });
+    value.downcast().unwrap_or_else(|_| unreachable!("values are kept by their type"))
 }

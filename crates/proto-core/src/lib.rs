@@ -66,6 +66,7 @@ pub use self::{
     ended::{Cancelled, Ended, OrUnwind},
     env::{
         Ask, Backlog, Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken,
+        sleep_until,
     },
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
@@ -74,13 +75,13 @@ pub use self::{
     },
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
-    language::{Language, language},
+    language::{Language, language, of_process},
     panics::resume_unwind,
     process::Process,
     process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, ShutdownError, blocking::blocking},
-    scope::{Scope, ScopedJoinHandle, scope},
+    scope::{Scope, ScopedJoinHandle, scope, scope_caught},
     task::join,
     vp::{
         CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, current_name, on_vp, panicking, unwinding,

@@ -13,8 +13,7 @@
 //!
 //! The sums are found equal by one: an exchange of `ended` decides.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +26,7 @@ use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
 use crate::ended::{Cancelled, Ended};
 use crate::env::{EnvCell, Waiters};
-use crate::language::Language;
+use crate::language::Belongings;
 use crate::process_end::{AwaitEnd, EndEnv, Over};
 use crate::process_error::ProcessError;
 use crate::report::Report;
@@ -62,7 +61,7 @@ pub(crate) struct ProcessInner {
     instance: Option<Arc<Instance>>,
     env: EnvCell<EndEnv>,
     trouble: Mutex<Trouble>,
-    languages: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    belongings: Belongings,
 }
 
 /// What went wrong so far.
@@ -96,7 +95,7 @@ impl ProcessInner {
             instance,
             env: EnvCell::new(EndEnv { over: false, waiting: Waiters::new() }),
             trouble: Mutex::new(Trouble::default()),
-            languages: Mutex::new(HashMap::new()),
+            belongings: Belongings::new(),
         });
         shared.processes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&process));
         process
@@ -304,13 +303,14 @@ impl ProcessInner {
         }
     }
 
-    /// The environment of a language in this process, made at its first use.
-    pub(crate) fn language<L: Language>(&self) -> Arc<EnvCell<L::Env>> {
-        let mut languages = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
-        let cell = languages.entry(TypeId::of::<L>()).or_insert_with(|| Arc::new(EnvCell::new(L::env())));
-        let cell = Arc::clone(cell);
-        drop(languages);
-        cell.downcast().unwrap_or_else(|_| unreachable!("entries are made by the type that is their key"))
+    /// What languages keep for this process.
+    pub(crate) fn belongings(&self) -> &Belongings {
+        &self.belongings
+    }
+
+    /// Whether this is the process of what OS threads create by themselves.
+    pub(crate) fn is_ambient(&self) -> bool {
+        matches!(AMBIENT.get(), Some(Ok(ambient)) if std::ptr::eq(&raw const **ambient, self))
     }
 }
 

@@ -238,6 +238,34 @@ pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
+    match scope_caught(f) {
+        (Ok(value), None) => value,
+        (Err(payload), _) | (Ok(_), Some(payload)) => crate::resume_unwind(payload),
+    }
+}
+
+/// As [`scope`], for languages that tell in their own words who panicked: gives what `f` returned or panicked with, and the payload of the first
+/// VP that panicked and was not joined.
+///
+/// # Panics
+///
+/// Unwinds if the calling VP was cancelled meanwhile and nobody panicked.
+///
+/// # Examples
+///
+/// ```
+/// let (returned, panicked) = proto_core::scope_caught(|s| {
+///     s.spawn(|| panic!("in a VP"));
+///     5
+/// });
+/// assert_eq!(returned.unwrap(), 5);
+/// assert!(panicked.unwrap().is::<&str>());
+/// ```
+#[track_caller]
+pub fn scope_caught<'env, F, T>(f: F) -> (std::thread::Result<T>, Option<Payload>)
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
     let ctx = ctx::get();
     let block = ctx.current().expect("an assigner or a hook opens no scope");
     let outer = block.open_scope.get();
@@ -267,16 +295,10 @@ where
         }
     };
     block.open_scope.set(outer);
-    match result {
-        Err(payload) => crate::resume_unwind(payload),
-        Ok(value) => {
-            if let Some(payload) = panic {
-                crate::resume_unwind(payload)
-            }
-            cancel::deliver_noted();
-            value
-        }
+    if result.is_ok() && panic.is_none() {
+        cancel::deliver_noted();
     }
+    (result, panic)
 }
 
 /// Joins a VP of a scope; see [`Scope::spawn`].

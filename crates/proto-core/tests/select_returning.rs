@@ -43,8 +43,11 @@ impl RequestHandler<Close> for Market {
     }
 }
 
+/// Which market bought it, and what it said.
+type Sale = Result<(usize, Result<(), usize>), Ended>;
+
 /// Offers `value` on both markets: whether it was sold, and what is in the hand afterwards.
-fn offer(markets: &[EnvCell<Market>; 2], value: usize, deadline: Option<Instant>) -> (Selected, usize) {
+fn offer(markets: &[EnvCell<Market>; 2], value: usize, deadline: Option<Instant>) -> (Sale, usize) {
     let hand = Cell::new(value);
     let take = || Offer(Box::new(hand.take()));
     let back = |lost: Result<(), usize>| hand.set(lost.unwrap_err());
@@ -54,9 +57,6 @@ fn offer(markets: &[EnvCell<Market>; 2], value: usize, deadline: Option<Instant>
     let outcome = select.on(&markets[1], || Offer(Box::new(0)), |sold| sold).wait(deadline);
     (outcome, hand.get())
 }
-
-/// Which branch won, and what came of it.
-type Selected = Result<(usize, Result<(), usize>), Ended>;
 
 #[test]
 fn what_was_offered_in_vain_comes_back() {

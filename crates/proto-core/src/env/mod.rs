@@ -16,6 +16,7 @@
 //! | `after` | what a pass leaves to be done after the unlock |
 //! | `backlog` | [`Backlog`], a queue of values that grows outside of the lock |
 //! | `select` | one wait in several environments |
+//! | `sleep` | a wait that nothing answers |
 //! | `holders` | who holds an object, for reports |
 
 pub(crate) mod after;
@@ -31,6 +32,7 @@ pub(crate) mod loan;
 pub(crate) mod node;
 mod pass;
 pub(crate) mod select;
+mod sleep;
 mod stored;
 pub(crate) mod token;
 pub(crate) mod wait;
@@ -42,6 +44,7 @@ pub use cell::EnvCell;
 pub use hidden::Hidden;
 pub use loan::Loan;
 pub use select::Select;
+pub use sleep::sleep_until;
 pub use token::{Caller, Suspended, Timeline, Woken};
 pub use waiters::Waiters;
 

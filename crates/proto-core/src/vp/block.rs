@@ -101,8 +101,8 @@ pub(crate) struct Block {
     pub(crate) requests: Cell<u64>,
     /// Odd while the block is a timeline, even while it is free; never goes back.
     pub(crate) birth: AtomicU64,
-    /// Name given by the user, long path, VP-locals, timer key: what most timelines do not have.
-    pub(crate) extra: UnsafeCell<Option<Box<Extra>>>,
+    /// Name given by the user, long path, VP-locals, timer key, environments: what most timelines do not have.
+    pub(crate) extra: AtomicPtr<Extra>,
 
     // … the second, and a part of the third: the closure before the start, the node of a wait afterwards …
     phase: UnsafeCell<Phase>,
@@ -167,7 +167,7 @@ impl Block {
             mode: Cell::new(0),
             requests: Cell::new(0),
             birth: AtomicU64::new(0),
-            extra: UnsafeCell::new(None),
+            extra: AtomicPtr::new(ptr::null_mut()),
             phase: UnsafeCell::new(Phase { node: ManuallyDrop::new(Node::new()) }),
             path: [const { AtomicU32::new(0) }; INLINE_PATH],
             process_number: AtomicU32::new(0),

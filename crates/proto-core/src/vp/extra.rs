@@ -1,8 +1,15 @@
-//! What most timelines do not have: a name given by the user, a long path, VP-locals, a deadline.
+//! What most timelines do not have: a name given by the user, a long path, VP-locals, a deadline, environments of their own.
 //!
-//! Name and path are read by reports, on any thread, under the block's `extra_lock`; the rest belongs to the OS thread that runs the
-//! timeline, or its home core. The box itself is made and removed under the lock.
+//! Name and path are read by reports, on any thread, under the block's `extra_lock`. Environments are looked up, and made, on any thread under
+//! it. The rest belongs to the OS thread that runs the timeline, or its home core. The box itself is made and removed under the lock; its owner
+//! need not take the lock to see that there is none.
+//!
+//! *The dangerous race* is an environment that is made while the timeline ends: its owner may not see the box that came with it, which
+//! then stays with the block. So every environment says of which life of the block it is, and a later one takes its place.
 
+use std::any::{Any, TypeId};
+use std::mem::ManuallyDrop;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -19,7 +26,19 @@ pub(crate) struct Extra {
     locals: Locals,
     /// The key of the current wait's deadline among the core's timers.
     deadline: Option<(Instant, u64)>,
+    environments: Vec<Environment>,
 }
+
+/// An environment of the timeline whose birth number it bears.
+#[derive(Debug)]
+struct Environment {
+    kind: TypeId,
+    birth: u64,
+    cell: AnyCell,
+}
+
+/// An `EnvCell` of any type.
+pub(crate) type AnyCell = Arc<dyn Any + Send + Sync>;
 
 /// The lock of an extra part, held.
 struct Held<'a>(&'a Block);
@@ -39,18 +58,26 @@ fn lock(block: &Block) -> Held<'_> {
     Held(block)
 }
 
-/// Runs `f` on the extra part under its lock. For its owner.
+/// Runs `f` on the extra part under its lock. `f` runs no user code.
 fn locked<R>(block: &Block, f: impl FnOnce(&mut Option<Box<Extra>>) -> R) -> R {
     let _held = lock(block);
-    // SAFETY: under the lock, by whoever changes it; the owner's own reads of locals and deadline do not overlap with its own changes.
-    f(unsafe { &mut *block.extra.get() })
+    // ORDERING: Relaxed: changed under the lock only.
+    let place = block.extra.load(Ordering::Relaxed);
+    // SAFETY: of a box, see below, and the lock is held. Not dropped here if `f` panics: the block has it still.
+    let extra = (!place.is_null()).then(|| unsafe { Box::from_raw(place) });
+    let mut extra = ManuallyDrop::new(extra);
+    let result = f(&mut extra);
+    let place = ManuallyDrop::into_inner(extra).map_or(ptr::null_mut(), Box::into_raw);
+    // ORDERING: as above.
+    block.extra.store(place, Ordering::Relaxed);
+    result
 }
 
-/// Whether the block has an extra part. For its owner.
+/// Whether the block has an extra part. For its owner, who knows of what it has put there itself.
 #[inline]
 fn has(block: &Block) -> bool {
-    // SAFETY: only the owner makes and removes it, and this is the owner.
-    unsafe { &*block.extra.get() }.is_some()
+    // ORDERING: Relaxed: the owner's own change; an environment that another made may be seen late, see the head.
+    !block.extra.load(Ordering::Relaxed).is_null()
 }
 
 pub(crate) fn set_name(block: &Block, name: Option<Arc<str>>, prefix: &[u32]) {
@@ -64,26 +91,25 @@ pub(crate) fn set_name(block: &Block, name: Option<Arc<str>>, prefix: &[u32]) {
 }
 
 pub(crate) fn name_and_prefix(block: &Block) -> (Option<Arc<str>>, Vec<u32>) {
-    let _held = lock(block);
-    // SAFETY: under the lock nobody changes it; shared, because its owner looks without the lock whether there is one (`has`).
-    match unsafe { &*block.extra.get() } {
+    locked(block, |extra| match extra {
         Some(extra) => (extra.name.clone(), extra.prefix.clone()),
         None => (None, Vec::new()),
-    }
+    })
 }
 
 /// Writes the user's name, if there is one and nobody changes it just now. For a signal handler: waits for nothing.
 pub(crate) fn write_name(block: &Block, out: &mut impl std::fmt::Write) -> std::fmt::Result {
-    // ORDERING: as in `locked`.
+    // ORDERING: as in `lock`.
     if block.extra_lock.swap(true, Ordering::Acquire) {
         return Ok(());
     }
     // SAFETY: under the lock.
-    let extra = unsafe { &*block.extra.get() };
-    let written = match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
+    let extra = unsafe { block.extra.load(Ordering::Relaxed).as_ref() };
+    let written = match extra.and_then(|extra| extra.name.as_ref()) {
         Some(name) => write!(out, "'{name}' "),
         None => Ok(()),
     };
+    // ORDERING: as in `Held::drop`.
     block.extra_lock.store(false, Ordering::Release);
     written
 }
@@ -119,4 +145,29 @@ pub(crate) fn take_locals(block: &Block) -> Option<Locals> {
         return None;
     }
     locked(block, |extra| extra.as_mut().map(|extra| std::mem::take(&mut extra.locals)))
+}
+
+/// The environment of type `kind` of the life `birth` of `block`, if it is there; else `fresh` becomes it, if that life lasts.
+///
+/// On any thread. What comes back in `fresh` is to be dropped by the caller: not under the lock.
+pub(crate) fn environment(block: &Block, birth: u64, kind: TypeId, fresh: &mut Option<AnyCell>) -> Option<AnyCell> {
+    locked(block, |extra| {
+        let known = extra.as_mut().and_then(|extra| extra.environments.iter_mut().find(|known| known.kind == kind));
+        match (known, fresh) {
+            (Some(known), _) if known.birth == birth => Some(Arc::clone(&known.cell)),
+            (_, _) if block.birth() != birth => None,
+            (_, None) => None,
+            (Some(stale), Some(fresh)) => {
+                let cell = Arc::clone(fresh);
+                std::mem::swap(&mut stale.cell, fresh);
+                stale.birth = birth;
+                Some(cell)
+            }
+            (None, Some(fresh)) => {
+                let cell = Arc::clone(fresh);
+                extra.get_or_insert_default().environments.push(Environment { kind, birth, cell: Arc::clone(&cell) });
+                Some(cell)
+            }
+        }
+    })
 }

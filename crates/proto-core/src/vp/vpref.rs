@@ -1,12 +1,15 @@
 //! References to VPs.
 
+use std::any::TypeId;
 use std::fmt;
+use std::sync::Arc;
 
 use proto_arch::topology::CoreId;
 
 use super::block::Block;
-use super::{VpName, cancel};
+use super::{VpName, cancel, extra};
 use crate::ctx::{self, Ctx};
+use crate::env::EnvCell;
 use crate::report::verdict;
 use crate::runtime::core::Core;
 
@@ -70,6 +73,47 @@ impl VpRef {
     /// A number that no other timeline of the program has.
     pub fn id(&self) -> u64 {
         (std::ptr::from_ref(self.block).addr() as u64) ^ self.birth.rotate_right(20)
+    }
+
+    /// The environment of type `E` that belongs to this timeline, made at its first use by anybody. `None` if the timeline has ended.
+    ///
+    /// What a language keeps for each timeline and others send requests to: a mailbox, a permit to go on. Few timelines have one, so none
+    /// pays for it at birth. The timeline's end drops it, unless a reference is left.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Caller, Hidden, Kind, RequestHandler, VpRef};
+    ///
+    /// #[derive(Default)]
+    /// struct Praise { times: u32 }
+    /// struct Add;
+    /// impl RequestHandler<Add> for Praise {
+    ///     type Reply = u32;
+    ///     const KIND: Kind = Kind::Release;
+    ///     fn handle(&mut self, _: Add, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+    ///         self.times += 1;
+    ///         hidden.answer(caller, self.times);
+    ///     }
+    /// }
+    /// let me = VpRef::current();
+    /// proto_core::scope(|s| {
+    ///     s.spawn(move || me.environment::<Praise>().unwrap().release_asking(Add));
+    /// });
+    /// assert_eq!(me.environment::<Praise>().unwrap().release_asking(Add), Some(2));
+    /// ```
+    #[track_caller]
+    pub fn environment<E: Default + Send + 'static>(&self) -> Option<Arc<EnvCell<E>>> {
+        let kind = TypeId::of::<E>();
+        let cell = match extra::environment(self.block, self.birth, kind, &mut None) {
+            Some(cell) => cell,
+            None if self.has_ended() => return None,
+            None => {
+                let mut fresh: Option<extra::AnyCell> = Some(Arc::new(EnvCell::new(E::default())));
+                extra::environment(self.block, self.birth, kind, &mut fresh)?
+            }
+        };
+        Some(cell.downcast().unwrap_or_else(|_| unreachable!("environments are kept by their type")))
     }
 
     /// Cancels the VP and everything in the scopes it stands in [design rule 13]: it unwinds from its next abandonable wait.
