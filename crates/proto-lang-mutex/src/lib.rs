@@ -42,12 +42,14 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod time;
+
 mod lineage;
 mod mpsc;
 mod select;
 pub mod sync;
 pub mod thread;
-mod time;
 
 pub use lineage::{OutOfOrder, Singleton, atomic, transaction, try_transaction};
 pub use mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};

@@ -1,17 +1,19 @@
 //! The constructs that the lineage's thread language had beside threads and locks: *singleton*, *atomic*, *transaction*.
 //!
-//! They are built of this crate's own locks. The locks of a transaction are made when a number is first used, and go when nobody uses
-//! it any more; the table of them is held for a look-up only, never while a section runs.
+//! They are built of this crate's own locks. Isolation and numbered sections are a process's: another program that runs on the same
+//! runtime, or a library with a process of its own, has its own. OS threads share theirs with the virtual processors that they
+//! create by themselves.
+//!
+//! The lock of a section is made when its number is first used. The table of them is held for a look-up only, never while a section
+//! runs; when it has doubled, the locks that nobody uses go.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use proto_core::vp_local;
+use proto_core::{of_process, vp_local};
 
-use crate::sync::{Mutex, MutexGuard, OnceLock, RawLock};
-use crate::time;
+use crate::sync::{Mutex, OnceLock};
 
 /// Something that is done once; who comes meanwhile waits, and all get what it gave.
 ///
@@ -55,16 +57,27 @@ impl<T> Singleton<T> {
     }
 }
 
-static ISOLATION: RawLock = RawLock::new();
-
-vp_local! {
-    /// How many `atomic`s the timeline is in.
-    static ISOLATED: Cell<usize> = Cell::new(0);
-    /// The transactions that the timeline is in, in the order it entered them.
-    static ENTERED: RefCell<Vec<u64>> = RefCell::new(Vec::new());
+/// What a process has one of.
+#[derive(Default)]
+struct OfProcess {
+    isolation: Mutex<()>,
+    sections: Mutex<Sections>,
 }
 
-/// Runs `f` in isolation: of all closures given to `atomic` in the program, one runs at a time.
+#[derive(Default)]
+struct Sections {
+    by_number: BTreeMap<u64, Arc<Mutex<()>>>,
+    sweep_at: usize,
+}
+
+vp_local! {
+    /// Whether the timeline is in an `atomic`.
+    static ISOLATED: bool = false;
+    /// The innermost transaction that the timeline is in.
+    static INSIDE: Option<u64> = None;
+}
+
+/// Runs `f` in isolation: of all closures given to `atomic` in a process, one runs at a time.
 ///
 /// The wait for it is *binding*: a cancel comes after `f`. Inside `f` another `atomic` simply runs. `f` may wait; everybody
 /// who wants isolation waits with it.
@@ -82,27 +95,12 @@ vp_local! {
 /// ```
 #[track_caller]
 pub fn atomic<R>(f: impl FnOnce() -> R) -> R {
-    struct Leave<'a> {
-        depth: &'a Cell<usize>,
-        grant: Option<proto_core::Grant>,
+    if ISOLATED.with(|isolated| *isolated) {
+        return f();
     }
-    impl Drop for Leave<'_> {
-        fn drop(&mut self) {
-            self.depth.set(self.depth.get() - 1);
-            if let Some(grant) = self.grant.take() {
-                ISOLATION.give(grant, false);
-            }
-        }
-    }
-    ISOLATED.with(|depth| {
-        let grant = match depth.get() {
-            0 => Some(ISOLATION.take_binding().unwrap_or_else(|ended| time::failed(ended)).grant),
-            _ => None,
-        };
-        depth.set(depth.get() + 1);
-        let _leave = Leave { depth, grant };
-        f()
-    })
+    let process = of_process::<OfProcess>();
+    let _alone = process.isolation.lock_binding();
+    ISOLATED.scope(true, f)
 }
 
 /// Transactions were nested against their order.
@@ -123,7 +121,8 @@ impl fmt::Display for OutOfOrder {
 
 impl std::error::Error for OutOfOrder {}
 
-/// Runs `f` in the exclusive section `number`: of all closures given to that number in the program, one runs at a time.
+/// Runs `f` in the exclusive section `number`: of all closures given to that number in a process, one runs at a
+/// time.
 ///
 /// Sections may be nested if their numbers rise from the outside in; so no two timelines can wait for each other's.
 ///
@@ -166,55 +165,23 @@ pub fn transaction<R>(number: u64, f: impl FnOnce() -> R) -> R {
 /// ```
 #[track_caller]
 pub fn try_transaction<R>(number: u64, f: impl FnOnce() -> R) -> Result<R, OutOfOrder> {
-    ENTERED.with(|entered| {
-        if let Some(&inside) = entered.borrow().last()
-            && inside >= number
-        {
-            return Err(OutOfOrder { inside, wanted: number });
-        }
-        let section = Section::of(number);
-        let guard = section.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        entered.borrow_mut().push(number);
-        // Drops in reverse order: the number, the guard, the use of the section.
-        let _inside = Inside { entered, _guard: guard };
-        Ok(f())
-    })
-}
-
-struct Inside<'a> {
-    entered: &'a RefCell<Vec<u64>>,
-    _guard: MutexGuard<'a, ()>,
-}
-
-impl Drop for Inside<'_> {
-    fn drop(&mut self) {
-        self.entered.borrow_mut().pop();
+    if let Some(inside) = INSIDE.with(|inside| *inside)
+        && inside >= number
+    {
+        return Err(OutOfOrder { inside, wanted: number });
     }
+    let section = section(number);
+    let _alone = section.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(INSIDE.scope(Some(number), f))
 }
 
-type Table = BTreeMap<u64, Arc<Mutex<()>>>;
-
-static SECTIONS: Mutex<Table> = Mutex::new(BTreeMap::new());
-
-/// The use of an exclusive section.
-struct Section {
-    number: u64,
-    lock: Arc<Mutex<()>>,
-}
-
-impl Section {
-    fn of(number: u64) -> Section {
-        let mut sections = SECTIONS.lock_binding();
-        Section { number, lock: Arc::clone(sections.entry(number).or_default()) }
+/// The lock of the section `number`.
+fn section(number: u64) -> Arc<Mutex<()>> {
+    let process = of_process::<OfProcess>();
+    let mut sections = process.sections.lock_binding();
+    if sections.by_number.len() >= sections.sweep_at {
+        sections.by_number.retain(|_, section| Arc::strong_count(section) > 1);
+        sections.sweep_at = 64.max(2 * sections.by_number.len());
     }
-}
-
-impl Drop for Section {
-    fn drop(&mut self) {
-        let mut sections = SECTIONS.lock_binding();
-        // The table's and this one: uses are made and dropped under the table's lock.
-        if Arc::strong_count(&self.lock) == 2 {
-            sections.remove(&self.number);
-        }
-    }
+    Arc::clone(sections.by_number.entry(number).or_default())
 }

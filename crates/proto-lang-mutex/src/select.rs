@@ -1,18 +1,19 @@
 //! Waiting for the first of several channels: [`Select`], and the macro [`select!`](crate::select) around it.
 //!
 //! The core's select does the waiting: one wait with a token in each channel, of which the first that is answered wins. A sender
-//! that finds the receiver just entering its queues leaves the value in the buffer, and the receiver looks again.
+//! that finds the receiver just entering its queues leaves the value in the buffer, and the receiver looks again. A value that the select
+//! itself would send lies with its token; when another branch has won it comes back to where it was taken from.
 
-use std::fmt;
-use std::sync::mpsc::RecvError;
+use std::cell::Cell;
+use std::sync::mpsc::{RecvError, SendError};
 use std::time::{Duration, Instant};
 
-use proto_core::Ended;
+use proto_core::OrUnwind;
 
-use crate::mpsc::{Receive, Receiver};
+use crate::mpsc::{Receive, Receiver, Send, Sender};
 use crate::time;
 
-/// Receives from the first of several channels that has a value or has lost its senders.
+/// Receives from, or sends to, the first of several channels that is ready: has a value, has room, or has lost its other end.
 ///
 /// Of several that are ready the one wins that was added first.
 ///
@@ -36,11 +37,7 @@ pub struct Select<'a, R> {
     waiting: proto_core::Select<'a, R>,
 }
 
-impl<R> fmt::Debug for Select<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Select").finish_non_exhaustive()
-    }
-}
+opaque!(Select<'a, R>);
 
 impl<R> Default for Select<'_, R> {
     fn default() -> Self {
@@ -56,7 +53,44 @@ impl<'a, R> Select<'a, R> {
 
     /// Adds a channel: if it is the first, the select yields what `then` makes of what was received.
     pub fn recv<T: 'a>(self, receiver: &'a Receiver<T>, then: impl FnOnce(Result<T, RecvError>) -> R + 'a) -> Self {
-        Select { waiting: self.waiting.on(&receiver.queue().0, || Receive, then) }
+        Select { waiting: self.waiting.on(receiver.queue(), || Receive, then) }
+    }
+
+    /// Adds a channel to send to: if it is the first, the select yields what `then` makes of having sent what was in `value`.
+    ///
+    /// If another branch wins, or none does in time, what was in `value` is in there again.
+    ///
+    /// # Panics
+    ///
+    /// When the select begins to wait, if there is nothing in `value`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::{Select, channel, sync_channel};
+    ///
+    /// let (results, result) = sync_channel(1);
+    /// let (stop, stopped) = channel::<()>();
+    /// let mut next = Some(5);
+    /// let sent = Select::new().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
+    /// assert_eq!((sent, next, result.recv()), (true, None, Ok(5)));
+    ///
+    /// let mut next = Some(6);
+    /// stop.send(()).unwrap();
+    /// let sent = Select::new().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
+    /// assert_eq!((sent, next), (false, Some(6)));
+    /// ```
+    pub fn send<T: 'a, B>(
+        self,
+        sender: &'a Sender<T, B>,
+        value: &'a mut Option<T>,
+        then: impl FnOnce(Result<(), SendError<T>>) -> R + 'a,
+    ) -> Self {
+        let value = Cell::from_mut(value);
+        let take = || Send { value: value.take().expect("there is no value to send"), waits: true };
+        let then = |sent| then(sender.outcome(sent).map_err(|error| SendError(error.into_inner())));
+        let lost = |sent| value.set(Result::err(sent).map(|(value, _)| value));
+        Select { waiting: self.waiting.on_returning(sender.queue(), take, then, lost) }
     }
 
     /// Waits for the first.
@@ -66,10 +100,7 @@ impl<'a, R> Select<'a, R> {
     /// Unwinds if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn wait(self) -> R {
-        match self.waiting.wait(None) {
-            Ok((_, result)) => result,
-            Err(ended) => time::failed(ended),
-        }
+        self.waiting.wait(None).or_unwind().1
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`: `None` if the time is over. A timeout of zero looks once.
@@ -104,15 +135,16 @@ impl<'a, R> Select<'a, R> {
 
     #[track_caller]
     fn wait_by(self, deadline: Option<Instant>) -> Option<R> {
-        let outcome: Result<_, Ended> = self.waiting.wait(deadline);
-        time::timed(outcome).map(|(_, result)| result)
+        self.waiting.wait(deadline).in_time().map(|(_, result)| result)
     }
 }
 
-/// Receives from the first of several channels, in the shape of a `match`.
+/// Receives from, or sends to, the first of several channels that is ready, in the shape of a `match`.
 ///
-/// `recv(receiver) -> pattern => expression` for each channel; at the end, if wanted, `default => expression` for when none is
-/// ready, or `default(timeout) => expression` for when none is in time. What is received is a `Result<T, RecvError>`.
+/// `recv(receiver) -> pattern => expression` and `send(sender, value) -> pattern => expression` for each channel; at the end, if wanted,
+/// `default => expression` for when none is ready, or `default(timeout) => expression` for when none is in time. What is
+/// received is a `Result<T, RecvError>`. What is sent is taken out of `value`, a place with an `Option<T>`, and the pattern gets a
+/// `Result<(), SendError<T>>`; if another branch wins, it is in `value` again.
 ///
 /// # Examples
 ///
@@ -136,18 +168,46 @@ impl<'a, R> Select<'a, R> {
 /// assert_eq!(what, "nothing");
 /// # drop((numbers, texts));
 /// ```
+///
+/// Values go out and come in, whichever is possible first:
+///
+/// ```
+/// use proto_lang_mutex::{select, sync_channel, thread};
+///
+/// let (work, to_do) = sync_channel(0);
+/// let (done, squares) = sync_channel(0);
+/// thread::spawn(move || to_do.iter().all(|n: u32| done.send(n * n).is_ok()));
+/// let (mut number, mut next, mut sum) = (1, None, 0);
+/// while sum < 1 + 4 + 9 {
+///     next.get_or_insert(number);
+///     select! {
+///         send(work, next) -> sent => { sent.unwrap(); number += 1 },
+///         recv(squares) -> square => sum += square.unwrap(),
+///     }
+/// }
+/// assert_eq!(sum, 14);
+/// ```
 #[macro_export]
 macro_rules! select {
-    ($(recv($receiver:expr) -> $received:pat => $result:expr),+ $(,)?) => {
-        $crate::Select::new()$(.recv(&$receiver, |$received| $result))+.wait()
+    (@ $select:expr;) => {
+        $select.wait()
     };
-    ($(recv($receiver:expr) -> $received:pat => $result:expr),+, default => $default:expr $(,)?) => {
-        $crate::select!($(recv($receiver) -> $received => $result),+, default(::core::time::Duration::ZERO) => $default)
+    (@ $select:expr; default => $default:expr $(,)?) => {
+        $crate::select!(@ $select; default(::core::time::Duration::ZERO) => $default)
     };
-    ($(recv($receiver:expr) -> $received:pat => $result:expr),+, default($timeout:expr) => $default:expr $(,)?) => {
-        match $crate::Select::new()$(.recv(&$receiver, |$received| $result))+.wait_timeout($timeout) {
+    (@ $select:expr; default($timeout:expr) => $default:expr $(,)?) => {
+        match $select.wait_timeout($timeout) {
             ::core::option::Option::Some(result) => result,
             ::core::option::Option::None => $default,
         }
+    };
+    (@ $select:expr; recv($receiver:expr) -> $received:pat => $result:expr $(, $($others:tt)*)?) => {
+        $crate::select!(@ $select.recv(&$receiver, |$received| $result); $($($others)*)?)
+    };
+    (@ $select:expr; send($sender:expr, $value:expr) -> $sent:pat => $result:expr $(, $($others:tt)*)?) => {
+        $crate::select!(@ $select.send(&$sender, &mut $value, |$sent| $result); $($($others)*)?)
+    };
+    ($($branches:tt)+) => {
+        $crate::select!(@ $crate::Select::new(); $($branches)+)
     };
 }

@@ -13,9 +13,13 @@ mod sender;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use sender::{SendTimeoutError, Sender, SyncSender};
 
-pub(crate) use queue::{Queue, Receive};
+pub(crate) use queue::{Receive, Send};
 
 use std::sync::Arc;
+
+use proto_core::EnvCell;
+
+use queue::Queue;
 
 /// A queue without a bound: sending never waits.
 ///
@@ -32,8 +36,7 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let queue = Arc::new(Queue::new(None));
-    (Sender::new(Arc::clone(&queue)), Receiver::new(queue))
+    ends(usize::MAX)
 }
 
 /// A queue with room for `bound` values: sending waits while it is full. With a bound of 0 each send waits for its receive.
@@ -49,6 +52,11 @@ pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
 /// ```
 #[track_caller]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
-    let queue = Arc::new(Queue::new(Some(bound)));
-    (SyncSender::new(Arc::clone(&queue)), Receiver::new(queue))
+    ends(bound)
+}
+
+#[track_caller]
+fn ends<T, B>(bound: usize) -> (Sender<T, B>, Receiver<T>) {
+    let queue = Arc::new(EnvCell::new(Queue::new(bound)));
+    (Sender::new(Arc::clone(&queue)), Receiver::new(queue))
 }

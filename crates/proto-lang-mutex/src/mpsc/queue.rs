@@ -9,65 +9,48 @@
 //! # The dangerous races
 //!
 //! *A sender that gives up* while its value is taken: whoever claims the wait first decides, and only then takes the value, so it is with the
-//! receiver or with its sender, never with both or neither. A timed sender that gives up gets its value back out of the queue.
-//!
-//! *The receiver goes* while senders wait: what they left is in the queue, and the reply that ends a wait is given before its
-//! value is taken. So the value is put on the shelf `returned`, the reply says where, and the sender fetches it.
+//! receiver or with its sender, never with both or neither.
 //!
 //! *A value is dropped under the lock*: that would run user code in a handler. Values that nobody will receive leave through
 //! `drop_later`.
+//!
+//! *`buffer` grows*: not under the lock. A sender that finds no memory is told so, makes some, lends it in a request of its own, and
+//! comes again; the values move a few at a time (`Backlog`). A value that was not sent comes back each time, so another sender may be
+//! first: values of one sender keep their order.
 
-use std::collections::VecDeque;
 use std::sync::mpsc::RecvError;
 
-use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use proto_core::{Backlog, Caller, Ended, Hidden, Kind, RequestHandler, Waiters};
 
-pub(crate) struct Queue<T>(pub(crate) EnvCell<QueueEnv<T>>);
-
-pub(crate) struct QueueEnv<T> {
-    buffer: VecDeque<T>,
-    /// How many values `buffer` may hold; `None`: any number.
-    bound: Option<usize>,
+pub(crate) struct Queue<T> {
+    buffer: Backlog<T>,
+    /// How many values `buffer` may hold; the largest number: any.
+    bound: usize,
     senders: usize,
     receiver_gone: bool,
     receiving: Waiters<Result<T, RecvError>>,
     sending: Waiters<Sent<T>, T>,
-    returned: Vec<Option<T>>,
 }
 
-/// What becomes of a value that was sent.
-pub(super) enum Sent<T> {
-    Done,
+/// What comes of a value that is to be sent: if it is not, it comes back with the reason.
+pub(crate) type Sent<T> = Result<(), (T, Unsent)>;
+
+pub(crate) enum Unsent {
     /// There is no receiver any more.
-    Refused(T),
-    /// There is no receiver any more; the value lies on this place of the shelf.
-    Shelved(usize),
+    Refused,
     /// There is no room, and the sender was not to wait.
-    Full(T),
+    Full,
+    /// There is no memory for it: it takes this much.
+    NoMemory(usize),
     /// Its sender's wait ended otherwise.
-    GaveUp(T, Ended),
+    GaveUp(Ended),
 }
 
-/// Send to a queue without a bound: never waits.
-pub(super) struct Send<T>(pub(super) T);
-
-/// Send to a queue with a bound.
-pub(super) struct SendBounded<T> {
-    pub(super) value: T,
-    pub(super) patience: Patience,
+/// Send a value; waits for room, or not.
+pub(crate) struct Send<T> {
+    pub(crate) value: T,
+    pub(crate) waits: bool,
 }
-
-/// What a sender does that finds no room.
-#[derive(Clone, Copy)]
-pub(super) enum Patience {
-    None,
-    /// Waits for a time: wants its value back then.
-    Timed,
-    Endless,
-}
-
-/// Fetch a value from the shelf.
-pub(super) struct Fetch(pub(super) usize);
 
 /// The next value, waiting for it.
 pub(crate) struct Receive;
@@ -75,106 +58,59 @@ pub(crate) struct Receive;
 /// The next value, if there is one: `None` if not.
 pub(super) struct TryReceive;
 
+/// Memory for `buffer`. What is not needed is the reply.
+pub(super) struct Grow<T>(pub(super) Backlog<T>);
+
 pub(super) struct AddSender;
 pub(super) struct DropSender;
 pub(super) struct DropReceiver;
 
 impl<T> Queue<T> {
-    #[track_caller]
-    pub(super) fn new(bound: Option<usize>) -> Self {
-        Queue(EnvCell::new(QueueEnv {
-            buffer: VecDeque::new(),
-            bound,
-            senders: 1,
-            receiver_gone: false,
-            receiving: Waiters::new(),
-            sending: Waiters::new(),
-            returned: Vec::new(),
-        }))
-    }
-}
-
-impl<T> QueueEnv<T> {
-    /// Gives `value` to the receiver if that waits.
-    #[inline]
-    fn hand_over(&mut self, value: T, hidden: &mut Hidden<'_>) -> Result<(), T> {
-        self.receiving.resume_next(Ok(value), hidden).map(drop).map_err(|refused| match refused {
-            Ok(value) => value,
-            Err(_) => unreachable!("a value was offered"),
-        })
+    pub(super) const fn new(bound: usize) -> Self {
+        let (receiving, sending) = (Waiters::new(), Waiters::new());
+        Queue { buffer: Backlog::new(), bound, senders: 1, receiver_gone: false, receiving, sending }
     }
 
     /// Takes the next value; lets the first sender that waits for room have it.
     #[inline]
     fn take(&mut self, hidden: &mut Hidden<'_>) -> Option<T> {
-        let first = self.buffer.pop_front();
-        if self.bound.is_none() {
-            return first;
-        }
-        let Ok(sender) = self.sending.resume_next(Sent::Done, hidden) else {
-            return first;
-        };
+        let first = self.buffer.pop();
+        let Ok(sender) = self.sending.resume_next(Ok(()), hidden) else { return first };
         let next = sender.into_data();
-        if first.is_some() {
-            self.buffer.push_back(next);
-            first
-        } else {
-            Some(next)
+        if first.is_none() {
+            return Some(next);
         }
+        assert!(self.buffer.push(next).is_ok(), "there is memory for what was just taken out");
+        first
     }
 }
 
-impl<T> RequestHandler<Send<T>> for QueueEnv<T> {
-    type Reply = Result<(), T>;
-    // Nothing in here panics once the caller is queued.
-    const UNWINDS: bool = true;
-    #[inline]
-    fn handle(&mut self, Send(value): Send<T>, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
-        if self.receiver_gone {
-            return hidden.answer(caller, Err(value));
-        }
-        if let Err(value) = self.hand_over(value, hidden) {
-            self.buffer.push_back(value);
-        }
-        hidden.answer(caller, Ok(()));
-    }
-}
-
-impl<T> RequestHandler<SendBounded<T>> for QueueEnv<T> {
+impl<T> RequestHandler<Send<T>> for Queue<T> {
     type Reply = Sent<T>;
     // Nothing in here panics once the caller is queued.
     const UNWINDS: bool = true;
     #[inline]
-    fn handle(&mut self, send: SendBounded<T>, caller: Caller<'_, Sent<T>>, hidden: &mut Hidden<'_>) {
+    fn handle(&mut self, Send { value, waits }: Send<T>, caller: Caller<'_, Sent<T>>, hidden: &mut Hidden<'_>) {
         if self.receiver_gone {
-            return hidden.answer(caller, Sent::Refused(send.value));
+            return hidden.answer(caller, Err((value, Unsent::Refused)));
         }
-        let value = match self.hand_over(send.value, hidden) {
-            Ok(()) => return hidden.answer(caller, Sent::Done),
-            Err(value) => value,
+        let value = match self.receiving.resume_next(Ok(value), hidden) {
+            Ok(_) => return hidden.answer(caller, Ok(())),
+            Err(refused) => refused.expect("a value was offered"),
         };
-        if self.bound.is_none_or(|bound| self.buffer.len() < bound) {
-            self.buffer.push_back(value);
-            return hidden.answer(caller, Sent::Done);
-        }
-        match send.patience {
-            Patience::None => hidden.answer(caller, Sent::Full(value)),
-            Patience::Timed => self.sending.push_returning(caller, value, Sent::GaveUp, hidden),
-            Patience::Endless => self.sending.push_with(caller, value, hidden),
+        if self.buffer.len() < self.bound {
+            let pushed = self.buffer.push(value);
+            let pushed = pushed.map_err(|value| (value, Unsent::NoMemory(self.buffer.more())));
+            hidden.answer(caller, pushed);
+        } else if waits {
+            self.sending.push_returning(caller, value, |value, ended| Err((value, Unsent::GaveUp(ended))), hidden);
+        } else {
+            hidden.answer(caller, Err((value, Unsent::Full)));
         }
     }
 }
 
-impl<T> RequestHandler<Fetch> for QueueEnv<T> {
-    type Reply = Option<T>;
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, Fetch(place): Fetch, caller: Caller<'_, Option<T>>, hidden: &mut Hidden<'_>) {
-        let value = self.returned.get_mut(place).and_then(Option::take);
-        hidden.answer(caller, value);
-    }
-}
-
-impl<T> RequestHandler<Receive> for QueueEnv<T> {
+impl<T> RequestHandler<Receive> for Queue<T> {
     type Reply = Result<T, RecvError>;
     // Nothing in here panics once the caller is queued.
     const UNWINDS: bool = true;
@@ -188,7 +124,7 @@ impl<T> RequestHandler<Receive> for QueueEnv<T> {
     }
 }
 
-impl<T> RequestHandler<TryReceive> for QueueEnv<T> {
+impl<T> RequestHandler<TryReceive> for Queue<T> {
     type Reply = Result<Option<T>, RecvError>;
     fn handle(&mut self, _: TryReceive, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
         let reply = match self.take(hidden) {
@@ -199,7 +135,16 @@ impl<T> RequestHandler<TryReceive> for QueueEnv<T> {
     }
 }
 
-impl<T> RequestHandler<AddSender> for QueueEnv<T> {
+impl<T> RequestHandler<Grow<T>> for Queue<T> {
+    type Reply = Backlog<T>;
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, Grow(room): Grow<T>, caller: Caller<'_, Backlog<T>>, hidden: &mut Hidden<'_>) {
+        let left = self.buffer.grow(room);
+        hidden.answer(caller, left);
+    }
+}
+
+impl<T> RequestHandler<AddSender> for Queue<T> {
     type Reply = ();
     const KIND: Kind = Kind::Release;
     fn handle(&mut self, _: AddSender, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
@@ -208,7 +153,7 @@ impl<T> RequestHandler<AddSender> for QueueEnv<T> {
     }
 }
 
-impl<T> RequestHandler<DropSender> for QueueEnv<T> {
+impl<T> RequestHandler<DropSender> for Queue<T> {
     type Reply = ();
     const KIND: Kind = Kind::Release;
     fn handle(&mut self, _: DropSender, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
@@ -221,14 +166,12 @@ impl<T> RequestHandler<DropSender> for QueueEnv<T> {
     }
 }
 
-impl<T> RequestHandler<DropReceiver> for QueueEnv<T> {
+impl<T> RequestHandler<DropReceiver> for Queue<T> {
     type Reply = ();
     const KIND: Kind = Kind::Release;
     fn handle(&mut self, _: DropReceiver, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
         self.receiver_gone = true;
-        while let Ok(sender) = self.sending.resume_next(Sent::Shelved(self.returned.len()), hidden) {
-            self.returned.push(Some(sender.into_data()));
-        }
+        while self.sending.resume_next_with(|value| Err((value, Unsent::Refused)), hidden).is_some() {}
         hidden.drop_later(std::mem::take(&mut self.buffer));
         hidden.answer(caller, ());
     }

@@ -1,10 +1,12 @@
 //! The receiver's end of a channel, and its iterators.
 
-use std::fmt;
+use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
+
+use proto_core::{EnvCell, OrUnwind};
 
 use super::queue::{DropReceiver, Queue, Receive, TryReceive};
 use crate::time;
@@ -18,17 +20,17 @@ use crate::time;
 /// });
 /// ```
 pub struct Receiver<T> {
-    queue: Arc<Queue<T>>,
+    queue: Arc<EnvCell<Queue<T>>>,
     /// `Send`, but not `Sync`.
     _one: PhantomData<std::cell::Cell<()>>,
 }
 
 impl<T> Receiver<T> {
-    pub(super) fn new(queue: Arc<Queue<T>>) -> Self {
+    pub(super) fn new(queue: Arc<EnvCell<Queue<T>>>) -> Self {
         Receiver { queue, _one: PhantomData }
     }
 
-    pub(crate) fn queue(&self) -> &Queue<T> {
+    pub(crate) fn queue(&self) -> &EnvCell<Queue<T>> {
         &self.queue
     }
 
@@ -44,10 +46,7 @@ impl<T> Receiver<T> {
     #[inline]
     #[track_caller]
     pub fn recv(&self) -> Result<T, RecvError> {
-        match self.queue.0.request(Receive) {
-            Ok(received) => received,
-            Err(ended) => time::failed(ended),
-        }
+        self.queue.request(Receive).or_unwind()
     }
 
     /// The next value, if it is there.
@@ -71,12 +70,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        match self.queue.0.request(TryReceive) {
-            Ok(Ok(Some(value))) => Ok(value),
-            Ok(Ok(None)) => Err(TryRecvError::Empty),
-            Ok(Err(RecvError)) => Err(TryRecvError::Disconnected),
-            Err(ended) => time::failed(ended),
-        }
+        self.queue.request(TryReceive).or_unwind()?.ok_or(TryRecvError::Empty)
     }
 
     /// As [`recv`](Self::recv), for at most `timeout`.
@@ -119,16 +113,12 @@ impl<T> Receiver<T> {
 
     #[track_caller]
     fn recv_by(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        match time::timed(self.queue.0.request_until(Receive, deadline)) {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(RecvError)) => Err(RecvTimeoutError::Disconnected),
-            None => Err(RecvTimeoutError::Timeout),
-        }
+        Ok(self.queue.request_until(Receive, deadline).in_time().ok_or(RecvTimeoutError::Timeout)??)
     }
 
     /// An iterator that waits for each value, and ends when all senders are gone.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter { receiver: self }
+        Values::of(self)
     }
 
     /// An iterator over the values that are there.
@@ -142,61 +132,45 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 2]);
     /// ```
     pub fn try_iter(&self) -> TryIter<'_, T> {
-        TryIter { receiver: self }
+        Values::of(self)
     }
 }
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.queue.0.release(DropReceiver);
+        self.queue.release(DropReceiver);
     }
 }
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver").finish_non_exhaustive()
-    }
+/// An iterator over what a receiver receives: with `WAITS`, until all senders are gone, else until there is nothing for the moment. `R` is
+/// the [`Receiver`], or a reference to it.
+#[derive(Debug)]
+pub struct Values<T, R, const WAITS: bool> {
+    receiver: R,
+    _value: PhantomData<fn() -> T>,
 }
 
 /// An iterator over what a [`Receiver`] receives; see [`Receiver::iter`].
-#[derive(Debug)]
-pub struct Iter<'a, T> {
-    receiver: &'a Receiver<T>,
-}
+pub type Iter<'a, T> = Values<T, &'a Receiver<T>, true>;
 
 /// An iterator over what is there already; see [`Receiver::try_iter`].
-#[derive(Debug)]
-pub struct TryIter<'a, T> {
-    receiver: &'a Receiver<T>,
-}
+pub type TryIter<'a, T> = Values<T, &'a Receiver<T>, false>;
 
 /// An iterator over what a [`Receiver`] receives, which it owns.
-#[derive(Debug)]
-pub struct IntoIter<T> {
-    receiver: Receiver<T>,
-}
+pub type IntoIter<T> = Values<T, Receiver<T>, true>;
 
-impl<T> Iterator for Iter<'_, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
+impl<T, R, const WAITS: bool> Values<T, R, WAITS> {
+    fn of(receiver: R) -> Self {
+        Values { receiver, _value: PhantomData }
     }
 }
 
-impl<T> Iterator for TryIter<'_, T> {
+impl<T, R: Borrow<Receiver<T>>, const WAITS: bool> Iterator for Values<T, R, WAITS> {
     type Item = T;
 
     fn next(&mut self) -> Option<T> {
-        self.receiver.try_recv().ok()
-    }
-}
-
-impl<T> Iterator for IntoIter<T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.receiver.recv().ok()
+        let receiver = self.receiver.borrow();
+        if WAITS { receiver.recv().ok() } else { receiver.try_recv().ok() }
     }
 }
 
@@ -214,6 +188,8 @@ impl<T> IntoIterator for Receiver<T> {
     type IntoIter = IntoIter<T>;
 
     fn into_iter(self) -> IntoIter<T> {
-        IntoIter { receiver: self }
+        Values::of(self)
     }
 }
+
+opaque!(Receiver<T>);

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, TrySendError};
 use std::time::{Duration, Instant};
 
-use proto_core::Ended;
+use proto_core::{Backlog, Ended, EnvCell, OrUnwind};
 
-use super::queue::{AddSender, DropSender, Fetch, Patience, Queue, Send, SendBounded, Sent};
+use super::queue::{AddSender, DropSender, Grow, Queue, Send, Sent, Unsent};
 use crate::time;
 
 /// Why [`SyncSender::send_timeout`] did not send; the value comes back.
@@ -31,39 +32,39 @@ impl<T> SendTimeoutError<T> {
 
 impl<T> fmt::Debug for SendTimeoutError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SendTimeoutError::Timeout(_) => "Timeout(..)",
-            SendTimeoutError::Disconnected(_) => "Disconnected(..)",
-        })
+        f.write_str(if let SendTimeoutError::Timeout(_) = self { "Timeout(..)" } else { "Disconnected(..)" })
     }
 }
 
 impl<T> fmt::Display for SendTimeoutError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SendTimeoutError::Timeout(_) => "timed out waiting on a full channel",
-            SendTimeoutError::Disconnected(_) => "sending on a closed channel",
-        })
+        let timeout = matches!(self, SendTimeoutError::Timeout(_));
+        f.write_str(if timeout { "timed out waiting on a full channel" } else { "sending on a closed channel" })
     }
 }
 
 impl<T> Error for SendTimeoutError<T> {}
 
 /// The sending end of a [`channel`](super::channel). Each clone is a sender of its own.
-pub struct Sender<T> {
-    queue: Arc<Queue<T>>,
+///
+/// `B` says whether the queue has a bound, so that sending may wait: see [`SyncSender`].
+pub struct Sender<T, B = Unbounded> {
+    queue: Arc<EnvCell<Queue<T>>>,
+    _bound: PhantomData<B>,
 }
 
 /// The sending end of a [`sync_channel`](super::sync_channel). Each clone is a sender of its own.
-pub struct SyncSender<T> {
-    queue: Arc<Queue<T>>,
-}
+pub type SyncSender<T> = Sender<T, Bounded>;
+
+/// The mark of a [`Sender`] to a queue without a bound.
+#[derive(Debug)]
+pub enum Unbounded {}
+
+/// The mark of a [`Sender`] to a queue with a bound.
+#[derive(Debug)]
+pub enum Bounded {}
 
 impl<T> Sender<T> {
-    pub(super) fn new(queue: Arc<Queue<T>>) -> Self {
-        Sender { queue }
-    }
-
     /// Sends `value`. Never waits.
     ///
     /// # Errors
@@ -76,18 +77,11 @@ impl<T> Sender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        match self.queue.0.request(Send(value)) {
-            Ok(sent) => sent.map_err(SendError),
-            Err(ended) => time::failed(ended),
-        }
+        self.send_waiting(value)
     }
 }
 
 impl<T> SyncSender<T> {
-    pub(super) fn new(queue: Arc<Queue<T>>) -> Self {
-        SyncSender { queue }
-    }
-
     /// Sends `value`; waits while there is no room. Without any room, for the receiver to take it.
     ///
     /// # Errors
@@ -100,11 +94,7 @@ impl<T> SyncSender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        match self.queue.0.request(SendBounded { value, patience: Patience::Endless }) {
-            Ok(Sent::Done) => Ok(()),
-            Ok(other) => self.unsent(other).map_err(|error| SendError(error.into_inner())),
-            Err(ended) => time::failed(ended),
-        }
+        self.send_waiting(value)
     }
 
     /// Sends `value` if there is room: without a bound of at least 1, if the receiver waits.
@@ -118,13 +108,10 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        match self.queue.0.request(SendBounded { value, patience: Patience::None }) {
-            Ok(sent) => self.unsent(sent).map_err(|error| match error {
-                SendTimeoutError::Timeout(value) => TrySendError::Full(value),
-                SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
-            }),
-            Err(ended) => time::failed(ended),
-        }
+        self.send_by(value, false, None).map_err(|error| match error {
+            SendTimeoutError::Timeout(value) => TrySendError::Full(value),
+            SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
+        })
     }
 
     /// As [`send`](Self::send), for at most `timeout`.
@@ -150,7 +137,7 @@ impl<T> SyncSender<T> {
     /// ```
     #[track_caller]
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_by(value, time::after(timeout))
+        self.send_by(value, true, time::after(timeout))
     }
 
     /// As [`send`](Self::send), until `deadline`.
@@ -164,59 +151,69 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        self.send_by(value, Some(deadline))
+        self.send_by(value, true, Some(deadline))
+    }
+}
+
+impl<T, B> Sender<T, B> {
+    pub(super) fn new(queue: Arc<EnvCell<Queue<T>>>) -> Self {
+        Sender { queue, _bound: PhantomData }
     }
 
+    pub(crate) fn queue(&self) -> &EnvCell<Queue<T>> {
+        &self.queue
+    }
+
+    #[inline]
     #[track_caller]
-    fn send_by(&self, value: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        match self.queue.0.request_until(SendBounded { value, patience: Patience::Timed }, deadline) {
-            Ok(sent) => self.unsent(sent),
-            Err(ended) => time::failed(ended),
+    fn send_waiting(&self, value: T) -> Result<(), SendError<T>> {
+        self.send_by(value, true, None).map_err(|error| SendError(error.into_inner()))
+    }
+
+    #[inline]
+    #[track_caller]
+    fn send_by(&self, value: T, waits: bool, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        match self.queue.request_until(Send { value, waits }, deadline).or_unwind() {
+            Ok(()) => Ok(()),
+            Err((value, why)) => self.unsent(value, why, waits, deadline),
         }
     }
 
-    /// What became of a value, in the widest of the error types.
+    /// What came of a request to send, in the widest of the error types. It is made again if the queue had no memory.
+    #[inline]
     #[track_caller]
-    fn unsent(&self, sent: Sent<T>) -> Result<(), SendTimeoutError<T>> {
-        match sent {
-            Sent::Done => Ok(()),
-            Sent::Full(value) | Sent::GaveUp(value, Ended::Deadline) => Err(SendTimeoutError::Timeout(value)),
-            Sent::Refused(value) => Err(SendTimeoutError::Disconnected(value)),
-            Sent::Shelved(place) => match self.queue.0.request(Fetch(place)) {
-                Ok(value) => Err(SendTimeoutError::Disconnected(value.expect("each place is told to one sender"))),
-                Err(ended) => time::failed(ended),
-            },
-            Sent::GaveUp(value, ended) => {
+    pub(crate) fn outcome(&self, sent: Sent<T>) -> Result<(), SendTimeoutError<T>> {
+        sent.or_else(|(value, why)| self.unsent(value, why, true, None))
+    }
+
+    #[track_caller]
+    fn unsent(&self, value: T, why: Unsent, waits: bool, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        match why {
+            Unsent::NoMemory(more) => {
+                drop(self.queue.release_asking(Grow(Backlog::with_capacity(more))));
+                self.send_by(value, waits, deadline)
+            }
+            Unsent::Refused => Err(SendTimeoutError::Disconnected(value)),
+            Unsent::Full | Unsent::GaveUp(Ended::Deadline) => Err(SendTimeoutError::Timeout(value)),
+            Unsent::GaveUp(ended) => {
                 drop(value);
-                time::failed(ended)
+                Err(ended).or_unwind()
             }
         }
     }
 }
 
-/// What both ends that send have in common.
-macro_rules! sender {
-    ($name:ident) => {
-        impl<T> Clone for $name<T> {
-            fn clone(&self) -> Self {
-                self.queue.0.release(AddSender);
-                $name { queue: Arc::clone(&self.queue) }
-            }
-        }
-
-        impl<T> Drop for $name<T> {
-            fn drop(&mut self) {
-                self.queue.0.release(DropSender);
-            }
-        }
-
-        impl<T> fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($name)).finish_non_exhaustive()
-            }
-        }
-    };
+impl<T, B> Clone for Sender<T, B> {
+    fn clone(&self) -> Self {
+        self.queue.release(AddSender);
+        Sender::new(Arc::clone(&self.queue))
+    }
 }
 
-sender!(Sender);
-sender!(SyncSender);
+impl<T, B> Drop for Sender<T, B> {
+    fn drop(&mut self) {
+        self.queue.release(DropSender);
+    }
+}
+
+opaque!(Sender<T, B>);

@@ -1,26 +1,19 @@
 //! Who a thread is: the core's reference to a timeline, and its name, in std's shape. Operating-system threads have one too.
 
-use std::fmt;
 use std::sync::Arc;
 
 use proto_core::VpRef;
 
 /// A handle to a thread: a virtual processor, or an operating-system thread that uses these constructs.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Thread {
     vp: VpRef,
     name: Option<Arc<str>>,
 }
 
 /// A number that no other thread of the program has.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadId(u64);
-
-impl fmt::Debug for ThreadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ThreadId({:#x})", self.0)
-    }
-}
 
 /// The calling thread.
 ///
@@ -59,11 +52,5 @@ impl Thread {
     /// The core's reference to it: for its full name, its home, or to cancel it.
     pub fn vp(&self) -> VpRef {
         self.vp
-    }
-}
-
-impl fmt::Debug for Thread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Thread").field("id", &self.id()).field("name", &self.name()).finish_non_exhaustive()
     }
 }

@@ -1,25 +1,18 @@
 //! Scoped threads: the core's scope in std's shape.
 //!
-//! A scope ends when its closure has returned and all its threads have ended, whether joined or not. The core resumes the panic of a
-//! thread that nobody joined; std panics with a text of its own, and so does this.
+//! A scope ends when its closure has returned and all its threads have ended, whether joined or not. If one panicked that nobody
+//! joined, the scope panics as std's does, with a text of its own.
 
-use std::fmt;
-use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 
-use proto_core::{Cancelled, JoinError};
+use proto_core::JoinError;
 
 use super::{Builder, Thread};
 
 /// A place to start threads that borrow from outside of it; see [`scope`].
+#[derive(Debug)]
 pub struct Scope<'scope, 'env> {
-    inner: &'scope proto_core::Scope<'scope, 'env>,
-}
-
-impl fmt::Debug for Scope<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").finish_non_exhaustive()
-    }
+    pub(super) inner: &'scope proto_core::Scope<'scope, 'env>,
 }
 
 /// Runs `f` with a scope; returns when `f` has returned and every thread started in the scope has ended.
@@ -48,29 +41,14 @@ pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    let mut own = None;
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        proto_core::scope(|inner| match catch_unwind(AssertUnwindSafe(|| f(inner.keep(Scope { inner })))) {
-            Ok(value) => Some(value),
-            Err(payload) => {
-                own = Some(payload);
-                None
-            }
-        })
-    }));
-    match (own, outcome) {
-        (Some(payload), _) => resume_unwind(payload),
-        (None, Err(payload)) if payload.is::<Cancelled>() => resume_unwind(payload),
-        (None, Ok(Some(value))) => value,
-        (None, Ok(None) | Err(_)) => panic!("a scoped thread panicked"),
+    match proto_core::scope_caught(|inner| f(inner.keep(Scope { inner }))) {
+        (Ok(value), None) => value,
+        (Ok(_), Some(_)) => panic!("a scoped thread panicked"),
+        (Err(payload), _) => resume_unwind(payload),
     }
 }
 
-impl<'scope, 'env> Scope<'scope, 'env> {
-    pub(super) fn inner(&self) -> &'scope proto_core::Scope<'scope, 'env> {
-        self.inner
-    }
-
+impl<'scope> Scope<'scope, '_> {
     /// Starts a thread that may borrow what outlives the scope.
     ///
     /// # Panics
@@ -98,15 +76,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// });
     /// ```
     #[track_caller]
-    pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
-    where
-        F: FnOnce() -> T + Send + 'scope,
-        T: Send + 'scope,
-    {
-        match Builder::new().spawn_scoped(self, f) {
-            Ok(handle) => handle,
-            Err(error) => panic!("{error}"),
-        }
+    pub fn spawn<F: FnOnce() -> T + Send + 'scope, T: Send + 'scope>(
+        &'scope self,
+        f: F,
+    ) -> ScopedJoinHandle<'scope, T> {
+        Builder::new().spawn_scoped(self, f).expect("failed to spawn thread")
     }
 
     /// Cancels every thread of this scope; the scope's owner goes on.
@@ -121,22 +95,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
 /// Joins a thread of a scope.
 pub struct ScopedJoinHandle<'scope, T> {
-    handle: proto_core::ScopedJoinHandle<'scope, T>,
-    thread: Thread,
-    _scope: PhantomData<&'scope ()>,
+    pub(super) handle: proto_core::ScopedJoinHandle<'scope, T>,
+    pub(super) thread: Thread,
 }
 
-impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScopedJoinHandle").field("thread", &self.thread).finish_non_exhaustive()
-    }
-}
+opaque!(ScopedJoinHandle<'scope, T>, thread);
 
-impl<'scope, T> ScopedJoinHandle<'scope, T> {
-    pub(super) fn new(handle: proto_core::ScopedJoinHandle<'scope, T>, thread: Thread) -> Self {
-        ScopedJoinHandle { handle, thread, _scope: PhantomData }
-    }
-
+impl<T> ScopedJoinHandle<'_, T> {
     /// The thread.
     pub fn thread(&self) -> &Thread {
         &self.thread

@@ -1,25 +1,10 @@
-//! Sleeping: a wait that nothing answers, with a deadline. Its environment lies in the sleeper's own frame.
+//! Sleeping, in std's shape.
 
 use std::time::{Duration, Instant};
 
-use proto_core::{Caller, EnvCell, Hidden, RequestHandler, Waiters};
+use proto_core::OrUnwind;
 
 use crate::time;
-
-struct Bed(Waiters<()>);
-struct Sleep;
-
-impl RequestHandler<Sleep> for Bed {
-    type Reply = ();
-    fn handle(&mut self, _: Sleep, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.0.push(caller, hidden);
-    }
-}
-
-#[track_caller]
-fn sleep_by(deadline: Option<Instant>) {
-    time::timed(EnvCell::new(Bed(Waiters::new())).request_until(Sleep, deadline));
-}
 
 /// Suspends the calling thread for at least `duration`; its core does other work.
 ///
@@ -37,7 +22,7 @@ fn sleep_by(deadline: Option<Instant>) {
 #[track_caller]
 pub fn sleep(duration: Duration) {
     if !duration.is_zero() {
-        sleep_by(time::after(duration));
+        proto_core::sleep_until(time::after(duration)).or_unwind();
     }
 }
 
@@ -55,5 +40,5 @@ pub fn sleep(duration: Duration) {
 /// ```
 #[track_caller]
 pub fn sleep_until(deadline: Instant) {
-    sleep_by(Some(deadline));
+    proto_core::sleep_until(Some(deadline)).or_unwind();
 }

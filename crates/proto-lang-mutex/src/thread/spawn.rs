@@ -1,6 +1,5 @@
 //! Birth and end of threads: the core's builder and handle in std's shape.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,15 +25,8 @@ use crate::time;
 /// assert_eq!(answer.join().unwrap(), 42);
 /// ```
 #[track_caller]
-pub fn spawn<F, T>(f: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
-    match Builder::new().spawn(f) {
-        Ok(handle) => handle,
-        Err(error) => panic!("{error}"),
-    }
+pub fn spawn<F: FnOnce() -> T + Send + 'static, T: Send + 'static>(f: F) -> JoinHandle<T> {
+    Builder::new().spawn(f).expect("failed to spawn thread")
 }
 
 /// Makes threads: name, stack size, and what std's builder has not: priority and place.
@@ -62,11 +54,9 @@ impl Builder {
     }
 
     /// Its name, in reports and from [`Thread::name`].
-    pub fn name(mut self, name: String) -> Self {
+    pub fn name(self, name: String) -> Self {
         let name: Arc<str> = Arc::from(name);
-        self.vp = self.vp.name(Arc::clone(&name));
-        self.name = Some(name);
-        self
+        Builder { vp: self.vp.name(Arc::clone(&name)), name: Some(name) }
     }
 
     /// The bytes of its stack: reserved, and used only where touched.
@@ -113,14 +103,9 @@ impl Builder {
     /// # Errors
     ///
     /// A [`proto_core::SpawnError`], in an [`io::Error`] as std has it. The closure is dropped then.
-    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
+    pub fn spawn<F: FnOnce() -> T + Send + 'static, T: Send + 'static>(self, f: F) -> io::Result<JoinHandle<T>> {
         let handle = self.vp.spawn(f)?;
-        let thread = Thread::new(handle.vp(), self.name);
-        Ok(JoinHandle { handle, thread })
+        Ok(JoinHandle { thread: Thread::new(handle.vp(), self.name), handle })
     }
 
     /// Starts a thread of `scope`; see [`Scope::spawn`].
@@ -137,9 +122,8 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let handle = scope.inner().spawn_with(self.vp, f)?;
-        let thread = Thread::new(handle.vp(), self.name);
-        Ok(ScopedJoinHandle::new(handle, thread))
+        let handle = scope.inner.spawn_with(self.vp, f)?;
+        Ok(ScopedJoinHandle { thread: Thread::new(handle.vp(), self.name), handle })
     }
 }
 
@@ -149,11 +133,7 @@ pub struct JoinHandle<T> {
     thread: Thread,
 }
 
-impl<T> fmt::Debug for JoinHandle<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JoinHandle").field("thread", &self.thread).finish_non_exhaustive()
-    }
-}
+opaque!(JoinHandle<T>, thread);
 
 impl<T> JoinHandle<T> {
     /// The thread.
@@ -241,9 +221,7 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     fn join_by(self, deadline: Option<Instant>) -> Result<super::Result<T>, Self> {
         let JoinHandle { handle, thread } = self;
-        match handle.join_until(deadline) {
-            Ok(outcome) => Ok(outcome.map_err(JoinError::into_payload)),
-            Err(handle) => Err(JoinHandle { handle, thread }),
-        }
+        let outcome = handle.join_until(deadline).map_err(|handle| JoinHandle { handle, thread })?;
+        Ok(outcome.map_err(JoinError::into_payload))
     }
 }
