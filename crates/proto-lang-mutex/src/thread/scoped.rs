@@ -3,9 +3,7 @@
 //! A scope ends when its closure has returned and all its threads have ended, whether joined or not. If one panicked that nobody
 //! joined, the scope panics as std's does, with a text of its own.
 
-use std::panic::resume_unwind;
-
-use proto_core::JoinError;
+use proto_core::{JoinError, resume_unwind};
 
 use super::{Builder, Thread};
 
