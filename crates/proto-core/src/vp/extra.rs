@@ -154,8 +154,9 @@ pub(crate) fn environment(block: &Block, birth: u64, kind: TypeId, fresh: &mut O
     locked(block, |extra| {
         let known = extra.as_mut().and_then(|extra| extra.environments.iter_mut().find(|known| known.kind == kind));
         match (known, fresh) {
+            // One that was made at its end may still be there.
+            _ if block.birth() != birth => None,
             (Some(known), _) if known.birth == birth => Some(Arc::clone(&known.cell)),
-            (_, _) if block.birth() != birth => None,
             (_, None) => None,
             (Some(stale), Some(fresh)) => {
                 let cell = Arc::clone(fresh);
