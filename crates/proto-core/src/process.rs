@@ -251,7 +251,7 @@ impl ProcessInner {
         self.env.release(Over);
         if self.shared.is_stopping() {
             for core in &self.shared.cores {
-                crate::runtime::controller::wake(core);
+                crate::runtime::send::wake(core);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::lang::Gate;
+use common::lang::{Gate, Mailbox};
 use common::programs::run_all;
 use common::{build, sized, watched};
 use proto_core::{
@@ -368,5 +368,53 @@ fn an_assigner_places_new_work() {
             })
             .unwrap();
         assert!(!places.1.contains(&places.0), "children start on the other core");
+    });
+}
+
+/// Counts the resumed work it is told of; first in, first out.
+struct Tally<const UNASKED: bool>(Arc<AtomicUsize>);
+
+impl<const UNASKED: bool> Assigner for Tally<UNASKED> {
+    const ONLY_WORK_UNASKED: bool = UNASKED;
+    type Core = VecDeque<Work>;
+    type Shared = ();
+
+    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
+        VecDeque::new()
+    }
+
+    fn shared(&self) {}
+
+    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, why: Why) {
+        self.0.fetch_add(usize::from(why == Why::Resumed), Ordering::Relaxed);
+        core.push_back(work);
+    }
+
+    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+        core.pop_front()
+    }
+}
+
+#[test]
+fn the_only_work_of_a_core_runs_unasked_where_the_assigner_says_so_and_else_is_asked_for() {
+    fn told<const UNASKED: bool>() -> usize {
+        let count = Arc::new(AtomicUsize::new(0));
+        let runtime = build(Runtime::builder().controllers(1).assigner(Tally::<UNASKED>(Arc::clone(&count))));
+        runtime
+            .run(|| {
+                let (there, back) = (Mailbox::new(), Mailbox::new());
+                scope(|s| {
+                    s.spawn(|| (0..100).for_each(|n| (there.put(n), assert_eq!(back.take(), n)).1));
+                    s.spawn(|| (0..100).for_each(|_| back.put(there.take())));
+                });
+            })
+            .unwrap();
+        count.load(Ordering::Relaxed)
+    }
+    watched("unasked", || {
+        let (asked, unasked) = (told::<false>(), told::<true>());
+        assert!(asked >= 100, "the assigner was told of {asked} only");
+        // Some it is told of: while there is more than one piece, and at a tick, which a slow interpreter takes for every piece.
+        assert!(unasked < asked || cfg!(miri), "the assigner was told of {unasked}, of {asked} in all");
     });
 }

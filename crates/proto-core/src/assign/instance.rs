@@ -79,6 +79,8 @@ pub(crate) struct Instance {
     retired: AtomicBool,
     /// [`Assigner::NEW_WORK_IN_POOL`].
     pub(crate) new_work_in_pool: bool,
+    /// [`Assigner::ONLY_WORK_UNASKED`].
+    pub(crate) only_work_unasked: bool,
 }
 
 impl fmt::Debug for Instance {
@@ -97,6 +99,7 @@ impl Instance {
             name: std::any::type_name::<A>(),
             retired: AtomicBool::new(false),
             new_work_in_pool: A::NEW_WORK_IN_POOL,
+            only_work_unasked: A::ONLY_WORK_UNASKED,
         }
     }
 

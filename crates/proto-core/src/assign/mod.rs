@@ -65,6 +65,11 @@ pub trait Assigner: Send + Sync + 'static {
     /// finds it there. A birth then costs one passage through one queue instead of two.
     const NEW_WORK_IN_POOL: bool = false;
 
+    /// Whether a core with one piece of ready work always runs it: the controller may then do so without asking, when a timeline is resumed
+    /// on a core that has nothing else, and this assigner hears of it only when it becomes ready the next time. For assigners that need not see
+    /// each piece.
+    const ONLY_WORK_UNASKED: bool = false;
+
     /// Makes the state of one core: the one that `cores` names as its own.
     fn core(&self, cores: &Cores<'_>) -> Self::Core;
 

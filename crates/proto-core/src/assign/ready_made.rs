@@ -103,6 +103,7 @@ impl Queues {
 
 impl Assigner for WorkStealing {
     const NEW_WORK_IN_POOL: bool = true;
+    const ONLY_WORK_UNASKED: bool = true;
 
     type Core = Queues;
     type Shared = ();
@@ -130,6 +131,7 @@ impl Assigner for WorkStealing {
 
 impl Assigner for Locality {
     const NEW_WORK_IN_POOL: bool = true;
+    const ONLY_WORK_UNASKED: bool = true;
 
     type Core = Queues;
     type Shared = ();
@@ -155,6 +157,8 @@ impl Assigner for Locality {
 }
 
 impl Assigner for Fifo {
+    const ONLY_WORK_UNASKED: bool = true;
+
     /// `None` stands for one piece of work that lies in the pool, where it can be taken: its turn, if it is still there.
     type Core = VecDeque<Option<Work>>;
     type Shared = ();
@@ -185,6 +189,8 @@ impl Assigner for Fifo {
 }
 
 impl Assigner for Lifo {
+    const ONLY_WORK_UNASKED: bool = true;
+
     type Core = VecDeque<Work>;
     type Shared = ();
 
@@ -221,6 +227,8 @@ pub struct ByPriority {
 }
 
 impl Assigner for Priority {
+    const ONLY_WORK_UNASKED: bool = true;
+
     type Core = ByPriority;
     /// Unstarted work by priority: shared, because the highest of all cores has to be found.
     type Shared = BTreeMap<u8, VecDeque<Work>>;

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 use proto_arch::topology::CoreId;
 
-use crate::runtime::controller;
+use crate::runtime::send;
 use crate::vp::VpName;
 use crate::vp::block::{Block, flag};
 
@@ -73,7 +73,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        controller::orphan(self.0);
+        send::orphan(self.0);
     }
 }
 

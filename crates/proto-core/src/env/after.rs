@@ -7,7 +7,7 @@ use std::ptr;
 
 use super::wait;
 use crate::ctx::{self, Ctx};
-use crate::runtime::controller;
+use crate::runtime::send;
 use crate::vp::block::Block;
 
 const WORDS: usize = 9;
@@ -139,7 +139,7 @@ impl After {
             // SAFETY: written: `HAS_WAKES`.
             let last = unsafe { self.last_wake.assume_init() };
             // SAFETY: `last` was won by this pass and is not ready yet, so its link is this chain's.
-            unsafe { last.link.chain(controller::link_of(block)) };
+            unsafe { last.link.chain(send::link_of(block)) };
         } else {
             self.first_wake.write(block);
             self.has |= HAS_WAKES;
@@ -245,7 +245,7 @@ fn wake_all(ctx: &'static Ctx, first: &'static Block, last: &'static Block) {
     loop {
         // Read before it is made ready: from then on the link is the inbox's.
         // SAFETY: the chain is this pass's, and all but the last of it lead on.
-        let next = (!ptr::eq(block, last)).then(|| controller::block_of(unsafe { block.link.chained() }));
+        let next = (!ptr::eq(block, last)).then(|| send::block_of(unsafe { block.link.chained() }));
         wait::schedule(ctx, block);
         match next {
             Some(next) => block = next,

@@ -16,7 +16,7 @@ use crate::ended::{Ended, payload_text};
 use crate::hooks;
 use crate::kernel::spin::Version;
 use crate::kernel::wait::{End, Forward};
-use crate::runtime::controller;
+use crate::runtime::send;
 use crate::vp::block::Block;
 
 impl<E> EnvCell<E> {
@@ -130,7 +130,7 @@ impl<E> EnvCell<E> {
         };
         let Some(forward) = forward else {
             if recheck {
-                controller::recheck(block);
+                send::recheck(block);
             }
             return;
         };

@@ -32,7 +32,7 @@ use crate::ended::Ended;
 use crate::hooks;
 use crate::kernel::spin::{SpinWord, Version};
 use crate::kernel::wait::{End, Interrupt, Key, Place};
-use crate::runtime::controller;
+use crate::runtime::{controller, send};
 use crate::vp::block::{Block, mode};
 
 /// How long a timeline that unwinds holds its core before it suspends in a wait [design rule 13].
@@ -378,7 +378,7 @@ pub(crate) fn schedule(ctx: &'static Ctx, block: &'static Block) {
         hooks::resumed(ctx, block);
     }
     match block.home() {
-        Some(home) => controller::make_ready(ctx, home, block),
+        Some(home) => send::make_ready(ctx, home, block),
         None => crate::runtime::attach::unpark(block),
     }
 }

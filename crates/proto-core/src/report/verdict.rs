@@ -26,7 +26,7 @@ use super::{Finding, Report};
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
 use crate::runtime::shared::Shared;
-use crate::runtime::{activity, controller, mail};
+use crate::runtime::{activity, mail, send};
 use crate::vp::block::{Block, mode};
 use crate::vp::slab;
 
@@ -172,7 +172,7 @@ fn doom(standing: &Standing) -> usize {
     }
     for block in &ready {
         if let Some(home) = block.home() {
-            controller::deliver(home, block);
+            send::deliver(home, block);
         }
     }
     ready.len()

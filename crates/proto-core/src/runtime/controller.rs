@@ -4,20 +4,13 @@
 //!   inbox, newborn, local ──► assigner.ready      (attention: mail, deadlines)
 //!                             assigner.assign ──► resume the VP ──► outcome: waiting | yielded | ended
 //!                             nothing ──► idle: search ~20 µs, then sleep
+//!   local, if it is all there is, and its assigner says it need not be asked ──► resume
 //! ```
 //!
 //! # Who calls what
 //!
-//! `run` is a controller's thread. `switch_away`, `yield_now`, `arm_deadline`, `disarm_deadline` are called by the VP that runs here.
-//! `make_ready`, `wake`, `recheck` by anybody. `orphan` by a `Work` that is dropped, wherever that is.
-//!
-//! # The dangerous race
-//!
-//! A timeline is made ready by another core while it is still on its way to its controller. It stays in the inbox until this
-//! loop comes by, and this loop comes by only after the timeline has switched away; so nothing is resumed twice and no stack runs on two
-//! cores. A wake-up of a core that is just falling asleep is `kernel::sleep`'s.
+//! `run` is a controller's thread. `switch_away`, `yield_now` are called by the VP that runs here. How work comes to a core is in `send`.
 
-use std::mem::offset_of;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,21 +18,21 @@ use std::sync::atomic::Ordering;
 use proto_arch::fiber::{Fiber, FiberBox};
 
 use super::core::Core;
-use super::shared::Visit;
-use super::{idle, mail};
+use super::{idle, mail, send};
 use crate::assign::instance::Instance;
 use crate::assign::{Cores, Why, Work};
-use crate::ctx::{self, Ctx, Outcome, attention};
+use crate::ctx::{Ctx, Outcome, attention};
 use crate::hooks;
-use crate::kernel::inbox::{Link, Pushed};
-use crate::kernel::wait::Interrupt;
 use crate::task;
-use crate::vp::block::{Block, flag, mode};
-use crate::vp::extra;
+use crate::vp::block::{Block, flag};
 
 /// The loop of a controller. Returns when its runtime stops and nothing is left to run here.
 pub(crate) fn run(core: &'static Core) {
     loop {
+        if let Some(work) = only_work(core) {
+            run_work(core, work);
+            continue;
+        }
         take_in(core);
         if core.ctx.attention() & (attention::MAIL | attention::TIMER | attention::TICK) != 0 {
             attend(core);
@@ -53,6 +46,31 @@ pub(crate) fn run(core: &'static Core) {
             }
         }
     }
+}
+
+/// The one timeline that was resumed here, if this core has nothing else to look at or to run and its assigner need not be asked.
+#[inline]
+fn only_work(core: &'static Core) -> Option<Work> {
+    const LOOK: u32 = attention::MAIL | attention::TIMER | attention::TICK | attention::HOOKS;
+    // SAFETY: the controller; the closure only looks.
+    let only = unsafe {
+        core.owner(|owner| {
+            let alone = owner.local.len() == 1 && owner.ready == 0 && owner.orphans.is_empty() && owner.found.is_none();
+            if alone { owner.local.front().copied() } else { None }
+        })
+    };
+    let block = only?;
+    if core.ctx.attention() & LOOK != 0
+        || !core.inbox.is_empty_hint()
+        || !core.newborn.is_empty()
+        || !instance_of(core, block).only_work_unasked
+    {
+        return None;
+    }
+    // SAFETY: the controller; the closure only pops.
+    unsafe { core.owner(|owner| owner.local.clear()) };
+    set_crowded(core, false);
+    Some(Work::new(block))
 }
 
 /// Gives what has become ready to its assigners.
@@ -72,7 +90,7 @@ fn take_in(core: &'static Core) {
     }
     if !core.inbox.is_empty_hint() {
         for link in core.inbox.take() {
-            let block = block_of(link);
+            let block = send::block_of(link);
             let why = if block.is_started() { Why::Resumed } else { Why::Born };
             ready(core, block, why);
         }
@@ -97,28 +115,12 @@ fn take_newborn(core: &'static Core) {
             Some(home) => {
                 block.set_home(home);
                 block.set(flag::PLACED);
-                deliver(home, block);
+                send::deliver(home, block);
             }
         }
     }
     // SAFETY: as above. Keeps the buffer.
     unsafe { core.owner(|owner| owner.moved = moved) };
-}
-
-/// Leaves new work that may move with the core on which this code runs: in the pool of its assigner if that wants nothing else done with it, else
-/// where the controller takes it in.
-#[inline]
-pub(crate) fn bear(core: &'static Core, block: &'static Block, hooks: bool) {
-    let instance = instance_of(core, block);
-    if instance.new_work_in_pool && !hooks {
-        // May move, so it is taken in, as below.
-        let _ = instance.pools[core.index].push(Work::new(block));
-        // SAFETY: this code runs on that core; the closure only counts.
-        unsafe { core.owner(|owner| owner.ready += 1) };
-    } else {
-        let _ = core.newborn.push(Work::new(block));
-    }
-    set_crowded(core, true);
 }
 
 /// Another core that the assigner wants new work to start on.
@@ -163,7 +165,7 @@ fn ready(core: &'static Core, block: &'static Block, why: Why) {
 }
 
 #[inline]
-fn instance_of(core: &'static Core, block: &'static Block) -> &'static Instance {
+pub(crate) fn instance_of(core: &'static Core, block: &'static Block) -> &'static Instance {
     // SAFETY: a block's instance outlives it: it is the runtime's, or its process's.
     match unsafe { block.instance.get().as_ref() } {
         Some(instance) => instance,
@@ -281,7 +283,7 @@ fn run_work(core: &'static Core, work: Work) {
 #[cold]
 fn send_home(core: &'static Core, block: &'static Block) {
     let home = block.home().expect("a started VP has a home");
-    make_ready(&core.ctx, home, block);
+    send::make_ready(&core.ctx, home, block);
 }
 
 /// Gives an unstarted VP a stack. `false` if it cannot run here.
@@ -290,7 +292,7 @@ fn start(core: &'static Core, block: &'static Block) -> bool {
     if block.has(flag::PLACED) {
         if let Some(home) = block.home() {
             if !std::ptr::eq(home, core) {
-                make_ready(&core.ctx, home, block);
+                send::make_ready(&core.ctx, home, block);
                 return false;
             }
         }
@@ -380,99 +382,6 @@ pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
     ctx.outcome.set(Outcome::Yielded);
     // SAFETY: `block` runs here, on its fiber.
     unsafe { Fiber::suspend(block.fiber.get()) };
-}
-
-/// The inbox link of a block, for who goes back from it with [`block_of`]: taken from the block, not from a reference to the link.
-#[inline]
-pub(crate) fn link_of(block: &'static Block) -> NonNull<Link> {
-    let link = std::ptr::from_ref(block).wrapping_byte_add(offset_of!(Block, link)).cast::<Link>().cast_mut();
-    NonNull::new(link).expect("a field has an address")
-}
-
-/// The block whose inbox link this is.
-#[inline]
-pub(crate) fn block_of(link: NonNull<Link>) -> &'static Block {
-    // SAFETY: every link that is pushed into an inbox is a block's, and blocks are never freed.
-    let block = unsafe { link.as_ptr().byte_sub(offset_of!(Block, link)).cast::<Block>() };
-    // SAFETY: as above.
-    unsafe { &*block }
-}
-
-/// Makes a timeline ready whose wait is over, or sends an unstarted VP, on its home core.
-#[inline]
-pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static Block) {
-    if std::ptr::eq(ctx, &home.ctx) {
-        // SAFETY: this code runs on that core; the closure only pushes.
-        unsafe { home.owner(|owner| owner.local.push_back(block)) };
-        set_crowded(home, true);
-    } else if ctx.core().is_some_and(|here| std::ptr::eq(here.shared(), home.shared())) {
-        deliver(home, block);
-    } else {
-        let _visit = Visit::new(home.shared());
-        deliver(home, block);
-    }
-}
-
-/// Puts a timeline into another core's inbox.
-#[inline]
-pub(crate) fn deliver(home: &'static Core, block: &'static Block) {
-    // SAFETY: blocks live for ever, and a timeline is made ready once at a time, so it is in no inbox now.
-    if unsafe { home.inbox.push(link_of(block)) } == Pushed::First {
-        // ORDERING: Relaxed: a hint for the watchdog.
-        if !home.crowded.load(Ordering::Relaxed) {
-            home.crowded.store(true, Ordering::Relaxed);
-            home.shared().watchdog.poke();
-        }
-        wake(home);
-    }
-}
-
-/// Wakes a core that sleeps, or is just falling asleep. After the write that it is to see.
-#[inline]
-pub(crate) fn wake(core: &Core) {
-    let shared = core.shared();
-    shared.sleep.notify(core.index, shared);
-}
-
-/// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again.
-#[cold]
-pub(crate) fn recheck(block: &'static Block) {
-    let birth = block.birth();
-    match block.home() {
-        Some(home) => mail::post(home, Box::new(move |core| look_again(core, block, birth))),
-        None => super::attach::unpark(block),
-    }
-}
-
-/// Carries out what may have been noted for the wait of `block`. On its home core.
-fn look_again(core: &'static Core, block: &'static Block, birth: u64) {
-    if block.birth() != birth || !block.is_started() {
-        return;
-    }
-    // SAFETY: it has started.
-    let Some(key) = unsafe { block.node() }.key.get() else {
-        return;
-    };
-    if block.mode.get() & mode::TIMED != 0 && extra::deadline(block).is_none() {
-        crate::env::interrupt::interrupt(&core.ctx, block, key, Interrupt::Deadline);
-    }
-    if block.is_cancelled() && block.mode.get() & mode::ABANDONABLE != 0 {
-        crate::env::interrupt::interrupt(&core.ctx, block, key, Interrupt::Cancel);
-    }
-}
-
-/// Work that an assigner dropped: this core runs it itself.
-#[cold]
-pub(crate) fn orphan(block: &'static Block) {
-    match ctx::installed().and_then(Ctx::core) {
-        // SAFETY: this code runs on that core, in a drop: nothing holds the owner's part across calls of foreign code.
-        Some(core) => unsafe { core.owner(|owner| owner.orphans.push_back(block)) },
-        None => {
-            if let Some(home) = block.home() {
-                deliver(home, block);
-            }
-        }
-    }
 }
 
 /// Work came from another core: for hooks.

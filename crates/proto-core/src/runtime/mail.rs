@@ -2,8 +2,8 @@
 
 use std::sync::PoisonError;
 
-use super::controller;
 use super::core::Core;
+use super::send;
 use crate::ctx::attention;
 
 /// Runs on the controller's own stack.
@@ -13,7 +13,7 @@ pub(crate) type Mail = Box<dyn FnOnce(&'static Core) + Send>;
 pub(crate) fn post(core: &Core, mail: Mail) {
     core.mail.lock().unwrap_or_else(PoisonError::into_inner).push(mail);
     core.ctx.raise(attention::MAIL);
-    controller::wake(core);
+    send::wake(core);
 }
 
 /// Runs what has come. On the controller.

@@ -5,7 +5,8 @@
 //! | `builder` | [`Builder`], how a runtime is made |
 //! | `handle` | [`Runtime`], the handle, and shutdown |
 //! | `core` | the state of one core |
-//! | `controller` | the loop of a controller, switching, making ready |
+//! | `controller` | the loop of a controller, and switching |
+//! | `send` | how work gets to its core: making ready, new work |
 //! | `idle` | what a controller does that has found nothing: search, sleep |
 //! | `shared` | what the controllers of a runtime share |
 //! | `stacks` | fibers and stacks of a core |
@@ -26,6 +27,7 @@ pub(crate) mod core;
 mod handle;
 mod idle;
 pub(crate) mod mail;
+pub(crate) mod send;
 pub(crate) mod shared;
 mod stacks;
 pub(crate) mod thread;

@@ -135,7 +135,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             let due = core.next_deadline.load(Ordering::Relaxed);
             if due <= now {
                 core.ctx.raise(attention::TIMER);
-                super::controller::wake(core);
+                super::send::wake(core);
             } else {
                 next = next.min(due);
             }

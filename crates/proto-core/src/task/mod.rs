@@ -32,9 +32,9 @@ use crate::assign::Work;
 use crate::ctx::{Ctx, attention};
 use crate::kernel::latent::{Fate, Steal};
 use crate::kernel::wait::Key;
-use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
+use crate::runtime::{controller, send};
 use crate::scope::{Around, ScopeHead};
 use crate::sync::{Asymmetric, Barrier};
 use crate::vp::block::{Block, flag};
@@ -240,7 +240,7 @@ pub(crate) fn published_from_outside(core: &Core) {
     let shared = core.shared();
     Asymmetric::light();
     let asleep = shared.sleep.is_asleep_hint(core.index);
-    controller::wake(core);
+    send::wake(core);
     if !asleep {
         shared.sleep.wake_one(None, shared);
     }

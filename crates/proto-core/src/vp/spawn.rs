@@ -18,9 +18,9 @@ use crate::ctx::{self, attention};
 use crate::hooks;
 use crate::join::{JoinHandle, Packet};
 use crate::process::ProcessInner;
-use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
+use crate::runtime::{controller, send};
 use crate::scope::{Around, ScopeHead};
 
 /// Why a VP was not created.
@@ -364,11 +364,11 @@ impl Target {
     fn hand_over(&self, block: &'static Block, home: Option<&'static Core>) {
         match (home, self.core) {
             (None, Some(core)) => {
-                controller::bear(core, block, self.hooks);
+                send::bear(core, block, self.hooks);
                 crate::task::published(core);
             }
-            (Some(home), Some(core)) => controller::make_ready(&core.ctx, home, block),
-            (Some(home), None) => controller::deliver(home, block),
+            (Some(home), Some(core)) => send::make_ready(&core.ctx, home, block),
+            (Some(home), None) => send::deliver(home, block),
             (None, None) => {
                 let core = self.shared.core_for_outsider();
                 // May move, so it is taken in.
