@@ -7,6 +7,8 @@
 //! |---|---|
 //! | start a program on all cores | [`Runtime`] |
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
+//! | have a lock in it | [`RawLock`], [`Absentees`] |
+//! | do something once | [`SetOnce`] |
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
@@ -42,6 +44,10 @@ mod join;
 #[cfg(not(loom))]
 mod language;
 #[cfg(not(loom))]
+mod lock;
+#[cfg(not(loom))]
+mod once;
+#[cfg(not(loom))]
 mod panics;
 #[cfg(not(loom))]
 mod process;
@@ -76,6 +82,8 @@ pub use self::{
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
     language::{Language, language, of_process},
+    lock::{Absentees, Held, RawLock},
+    once::{SetOnce, Turn},
     panics::resume_unwind,
     process::Process,
     process_error::ProcessError,

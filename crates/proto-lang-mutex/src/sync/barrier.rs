@@ -6,10 +6,9 @@
 //! `came` is an upper bound of the queue's length, and only when it says that all have come is the queue itself counted, once for each
 //! release of it.
 
-use std::fmt;
 use std::time::Duration;
 
-use proto_core::{Caller, Ended, EnvCell, Hidden, RequestHandler, Waiters};
+use proto_core::{Caller, EnvCell, Hidden, OrUnwind, Waiters};
 
 use crate::time;
 
@@ -20,11 +19,8 @@ struct BarrierEnv {
     waiting: Waiters<BarrierWaitResult>,
 }
 
-struct Come;
-
-impl RequestHandler<Come> for BarrierEnv {
-    type Reply = BarrierWaitResult;
-    fn handle(&mut self, _: Come, caller: Caller<'_, BarrierWaitResult>, hidden: &mut Hidden<'_>) {
+impl BarrierEnv {
+    fn come(&mut self, caller: Caller<'_, BarrierWaitResult>, hidden: &mut Hidden<'_>) {
         self.came += 1;
         if self.came >= self.size {
             let wait = self.waiting.len(hidden);
@@ -66,6 +62,7 @@ impl BarrierWaitResult {
 /// });
 /// assert_eq!(leaders, 1);
 /// ```
+#[derive(Debug)]
 pub struct Barrier(EnvCell<BarrierEnv>);
 
 impl Barrier {
@@ -82,7 +79,7 @@ impl Barrier {
     /// Unwinds if the calling virtual processor is cancelled; it has not come then.
     #[track_caller]
     pub fn wait(&self) -> BarrierWaitResult {
-        self.0.request(Come).unwrap_or_else(|ended| time::failed(ended))
+        self.0.ask(BarrierEnv::come, None).or_unwind()
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`. `None` if the time is over: the caller has not come then, and the others wait on.
@@ -100,13 +97,6 @@ impl Barrier {
     /// ```
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<BarrierWaitResult> {
-        let outcome: Result<_, Ended> = self.0.request_until(Come, time::after(timeout));
-        time::timed(outcome)
-    }
-}
-
-impl fmt::Debug for Barrier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Barrier").finish_non_exhaustive()
+        self.0.ask(BarrierEnv::come, time::after(timeout)).in_time()
     }
 }

@@ -1,72 +1,19 @@
-//! [`Condvar`]: a queue of timelines, each of which lent the lock it gave back.
+//! [`Condvar`]: a queue of timelines, each of which gave a lock back to wait here, and has it again when it goes on.
 //!
-//! # No wake-up between unlocking and waiting
-//!
-//! A wait enqueues the timeline and *posts* the lock's release: it is sent after the unlock of this environment and before
-//! the timeline suspends. Whoever takes the lock after that release and notifies finds the timeline in the queue.
-//!
-//! A notify *forwards* the waiter: its request becomes [`Relock`] to the lock it lent. So it does not wake up to find the lock held by
-//! who notified it: it is queued there, or has the lock when it wakes [design rule 1].
-//!
-//! # The dangerous race
-//!
-//! A waiter that is notified, and whose deadline passes or that is cancelled before it has the lock. It has used up the notification,
-//! so it must not say that it timed out: [`Turn::Late`] tells it. (A cancelled one takes the notification with it; what it was to be
-//! told of is lost with the timeline, as with any that is cancelled after it returned from `wait`.)
-//!
-//! The grant travels in the request. If that never reaches its handler (the timeline is cancelled), [`Parting`] gives the lock back.
+//! That no wake-up can fall between giving back and waiting, and what becomes of a notification whose waiter gives up meanwhile, is
+//! the core's care; see [`Absentees`].
 
-use std::fmt;
 use std::sync::LockResult;
 use std::time::{Duration, Instant};
 
-use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, Loan, RequestHandler, Waiters};
+use proto_core::{Absentees, EnvCell, OrUnwind};
 
-use super::lock::{LockEnv, Relock, Turn};
-use super::raw_lock::Parting;
-use super::{MutexGuard, PoisonError};
+use super::{MutexGuard, PoisonError, poison};
 use crate::time;
 
+#[derive(Debug)]
 struct CondvarEnv {
-    waiting: Waiters<Turn, Waiting>,
-}
-
-/// What a waiter leaves: which lock it needs before it goes on, and whether it has a deadline.
-struct Waiting {
-    lock: Loan<LockEnv>,
-    timed: bool,
-}
-
-struct Wait<'a> {
-    leaves: Waiting,
-    parting: Parting<'a>,
-}
-
-/// Send on so many of the waiters.
-struct Notify(usize);
-
-impl RequestHandler<Wait<'_>> for CondvarEnv {
-    type Reply = Turn;
-    fn handle(&mut self, wait: Wait<'_>, caller: Caller<'_, Turn>, hidden: &mut Hidden<'_>) {
-        wait.parting.post(&caller, &wait.leaves.lock, hidden);
-        self.waiting.push_with(caller, wait.leaves, hidden);
-    }
-}
-
-impl RequestHandler<Notify> for CondvarEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, Notify(mut count): Notify, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        while count > 0
-            && let Some((waiter, Waiting { lock, timed })) = self.waiting.take_next(hidden)
-        {
-            // One whose wait has just ended otherwise does not count.
-            if hidden.forward(waiter, lock, Relock { timed }).is_ok() {
-                count -= 1;
-            }
-        }
-        hidden.answer(caller, ());
-    }
+    waiting: Absentees,
 }
 
 /// Whether a timed wait of a [`Condvar`] ended because its time was over.
@@ -104,13 +51,14 @@ impl WaitTimeoutResult {
 ///     }
 /// });
 /// ```
+#[derive(Debug)]
 pub struct Condvar(EnvCell<CondvarEnv>);
 
 impl Condvar {
     /// A condition variable for which nobody waits.
     #[track_caller]
     pub const fn new() -> Self {
-        Condvar(EnvCell::new(CondvarEnv { waiting: Waiters::new() }))
+        Condvar(EnvCell::new(CondvarEnv { waiting: Absentees::new() }))
     }
 
     /// Gives the lock back and waits for a notification, both in one step; then takes the lock again.
@@ -124,10 +72,7 @@ impl Condvar {
     /// Unwinds, without the lock, if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        match self.wait_until(guard, None) {
-            Ok((guard, _)) => Ok(guard),
-            Err(error) => Err(PoisonError::new(error.into_inner().0)),
-        }
+        self.wait_until(guard, None).map(|(guard, _)| guard).map_err(|error| PoisonError::new(error.into_inner().0))
     }
 
     /// Waits while `condition` holds.
@@ -235,31 +180,14 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         deadline: Option<Instant>,
     ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let (mutex, parting) = guard.part();
-        let timed = deadline.is_some();
-        let make = |lock| Wait { leaves: Waiting { lock, timed }, parting };
-        let mut timed_out = false;
-        let held = match self.0.request_lending(mutex.lock.cell(), make, deadline) {
-            Ok(Turn::Taken(held)) => Ok(held),
-            Ok(Turn::Retry) => mutex.lock.take_later(1, None),
-            Ok(Turn::Late(Ended::Deadline)) => mutex.lock.take(None),
-            Err(Ended::Deadline) => {
-                timed_out = true;
-                mutex.lock.take(None)
-            }
-            Ok(Turn::Late(ended)) | Err(ended) => Err(ended),
-        };
-        let held = held.unwrap_or_else(|ended| time::failed(ended));
-        let result = WaitTimeoutResult(timed_out);
-        match mutex.guard(held) {
-            Ok(guard) => Ok((guard, result)),
-            Err(error) => Err(PoisonError::new((error.into_inner(), result))),
-        }
+        let (lock, data, grant, since) = MutexGuard::close(guard);
+        let (held, late) = lock.wait_in(grant, since, &self.0, |env| &mut env.waiting, deadline).or_unwind();
+        poison::result((MutexGuard::open(lock, data, held.grant), WaitTimeoutResult(late)), held.poisoned)
     }
 
     /// Lets the waiter go on that has waited longest, if there is one.
     pub fn notify_one(&self) {
-        self.0.release(Notify(1));
+        self.0.update(|env, _, hidden| env.waiting.call_back(hidden));
     }
 
     /// Lets all waiters go on, one after the other.
@@ -272,7 +200,7 @@ impl Condvar {
     /// CHANGED.notify_all(); // nobody waits: nothing happens
     /// ```
     pub fn notify_all(&self) {
-        self.0.release(Notify(usize::MAX));
+        self.0.update(|env, _, hidden| while env.waiting.call_back(hidden) {});
     }
 }
 
@@ -280,11 +208,5 @@ impl Default for Condvar {
     #[track_caller]
     fn default() -> Self {
         Condvar::new()
-    }
-}
-
-impl fmt::Debug for Condvar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Condvar").finish_non_exhaustive()
     }
 }

@@ -1,12 +1,10 @@
-//! [`LazyLock`]: a value that is made when it is first looked at. [`Once`] decides who makes it; see `once_lock` for the rest.
+//! [`LazyLock`]: a value that is made when it is first looked at. A panic of who makes it poisons it, for the closure can run but once.
 
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use proto_core::{Grant, Guarded};
-
-use super::Once;
+use proto_core::{Grant, Guarded, SetOnce};
 
 /// A value that is made when it is first looked at, as [`std::sync::LazyLock`]. After that looking takes no lock.
 ///
@@ -19,8 +17,7 @@ use super::Once;
 /// assert_eq!(WORDS.len(), 4);
 /// ```
 pub struct LazyLock<T, F = fn() -> T> {
-    once: Once,
-    value: std::sync::OnceLock<T>,
+    value: SetOnce<T>,
     /// Taken, with the one grant of the cell, by the one whose turn it is.
     make: Guarded<Option<F>>,
 }
@@ -31,7 +28,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     /// A value that `f` will make.
     #[track_caller]
     pub const fn new(f: F) -> Self {
-        LazyLock { once: Once::new(), value: std::sync::OnceLock::new(), make: Guarded::new(Some(f)) }
+        LazyLock { value: SetOnce::poisoning(), make: Guarded::new(Some(f)) }
     }
 
     /// The value; makes it if nobody has yet. The same as dereferencing.
@@ -43,21 +40,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     #[track_caller]
     pub fn force(this: &Self) -> &T {
-        match this.value.get() {
-            Some(value) => value,
-            None => this.make(),
-        }
-    }
-
-    #[cold]
-    #[track_caller]
-    fn make(&self) -> &T {
-        self.once.call_once(|| {
-            let mut make = self.make.open(Grant::new());
-            let make = make.take().expect("the closure is run once");
-            let _ = self.value.set(make());
-        });
-        self.value.get().expect("what has been done was the making of the value")
+        this.value.get_or_make(|| this.make.open(Grant::new()).take().expect("the closure is run once")())
     }
 }
 

@@ -1,73 +1,124 @@
-//! [`Mutex`]: the lock of `lock`, the data in a guarded cell, std's shape around both.
+//! [`Mutex`]: the core's lock, the data in a guarded cell, std's shape around both.
 
-use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::{LockResult, TryLockError, TryLockResult};
+use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
-use proto_core::Guarded;
+use proto_core::{Guard, Guarded, Held, Opened, OrUnwind, RawLock};
 
-use super::RawLock;
-use super::lock::{Held, Tried};
-use super::{MutexGuard, poison};
+use super::poison;
 use crate::time;
 
-/// A lock around data, as [`std::sync::Mutex`]; who waits suspends.
-///
-/// Virtual processors and operating-system threads may share one. It is not strictly first in, first out: who runs may
-/// take a free lock before a waiter that is being woken; a waiter that was passed over 1 000 times, or woke four times in
-/// vain, is handed the lock outright, so nobody starves.
-///
-/// As with std's, a holder that panics *poisons* it; one that is cancelled does not. Locking it twice in one timeline
-/// never returns.
-///
-/// # Examples
-///
-/// ```
-/// use proto_lang_mutex::sync::Mutex;
-/// use proto_lang_mutex::thread;
-///
-/// static COUNT: Mutex<u32> = Mutex::new(0);
-///
-/// thread::scope(|s| {
-///     for _ in 0..8 {
-///         s.spawn(|| *COUNT.lock().unwrap() += 1);
-///     }
-/// });
-/// assert_eq!(*COUNT.lock().unwrap(), 8);
-/// ```
-pub struct Mutex<T: ?Sized> {
-    pub(super) lock: RawLock,
-    pub(super) data: Guarded<T>,
-}
-
-impl<T: ?Sized> UnwindSafe for Mutex<T> {}
-impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
-
-impl<T> Mutex<T> {
-    /// A free lock around `value`. Reports name it by the place of this call.
-    #[track_caller]
-    pub const fn new(value: T) -> Self {
-        Mutex { lock: RawLock::new(), data: Guarded::new(value) }
-    }
-
-    /// The data.
+poison::lock_with_data! {
+    /// A lock around data, as [`std::sync::Mutex`]; who waits suspends.
     ///
-    /// # Errors
+    /// Virtual processors and operating-system threads may share one. It is not strictly first in, first out: who runs may
+    /// take a free lock before a waiter that is being woken; a waiter that was passed over 1 000 times, or woke four times in
+    /// vain, is handed the lock outright, so nobody starves.
     ///
-    /// If they are poisoned; the error has them.
+    /// As with std's, a holder that panics *poisons* it; one that is cancelled does not. Locking it twice in one timeline
+    /// never returns.
     ///
     /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::Mutex;
+    /// use proto_lang_mutex::thread;
+    ///
+    /// static COUNT: Mutex<u32> = Mutex::new(0);
+    ///
+    /// thread::scope(|s| {
+    ///     for _ in 0..8 {
+    ///         s.spawn(|| *COUNT.lock().unwrap() += 1);
+    ///     }
+    /// });
+    /// assert_eq!(*COUNT.lock().unwrap(), 8);
+    /// ```
+    ///
+    /// Poison, and how to declare the data sound again:
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::{Arc, Mutex};
+    /// use proto_lang_mutex::thread;
+    ///
+    /// let mutex = Arc::new(Mutex::new(0));
+    /// let other = Arc::clone(&mutex);
+    /// let panicked = thread::spawn(move || {
+    ///     let _guard = other.lock().unwrap();
+    ///     panic!("while it holds the lock");
+    /// });
+    /// assert!(panicked.join().is_err());
+    /// assert!(mutex.is_poisoned());
+    /// mutex.clear_poison();
+    /// assert!(!mutex.is_poisoned());
+    /// ```
+    ///
+    /// The data without a lock:
     ///
     /// ```
     /// let mutex = proto_lang_mutex::Mutex::new(5);
     /// assert_eq!(mutex.into_inner().unwrap(), 5);
     /// ```
-    pub fn into_inner(mut self) -> LockResult<T> {
-        let poisoned = self.lock.get_poisoned();
-        poison::result(self.data.into_inner(), poisoned)
-    }
+    Mutex, RawLock, try_lock
 }
+
+/// Access to the data of a [`Mutex`]; unlocks when dropped.
+///
+/// As std's it stays with the timeline that locked: it is not `Send`.
+///
+/// ```compile_fail,E0277
+/// # use proto_lang_mutex::sync::Mutex;
+/// static COUNT: Mutex<u32> = Mutex::new(0);
+/// let guard = COUNT.lock().unwrap();
+/// proto_lang_mutex::thread::spawn(move || drop(guard));
+/// ```
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::Mutex;
+///
+/// let words = Mutex::new(vec!["one"]);
+/// let mut guard = words.lock().unwrap();
+/// guard.push("two");
+/// drop(guard); // unlocked
+/// assert_eq!(words.lock().unwrap().len(), 2);
+/// ```
+///
+/// A guard of a part of the data:
+///
+/// ```
+/// use proto_lang_mutex::sync::{Mutex, MutexGuard};
+///
+/// let pair = Mutex::new((1, String::from("two")));
+/// let mut text = MutexGuard::map(pair.lock().unwrap(), |pair| &mut pair.1);
+/// text.push('!');
+/// drop(text);
+/// assert_eq!(pair.lock().unwrap().1, "two!");
+/// ```
+///
+/// and of a part that may not be there:
+///
+/// ```
+/// use proto_lang_mutex::sync::{Mutex, MutexGuard};
+///
+/// let list = Mutex::new(vec![1]);
+/// let guard = MutexGuard::filter_map(list.lock().unwrap(), |list| list.get_mut(7)).unwrap_err();
+/// assert_eq!(guard.len(), 1);
+/// ```
+pub type MutexGuard<'a, T> = Guard<'a, RawLock, Opened<'a, T>, &'a Guarded<T>>;
+
+/// Access to a part of the data of a [`Mutex`]; made by `MutexGuard::map`, and can be mapped itself.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{MappedMutexGuard, Mutex, MutexGuard};
+///
+/// let nested = Mutex::new((1, (2, 3)));
+/// let inner = MutexGuard::map(nested.lock().unwrap(), |n| &mut n.1);
+/// assert_eq!(*MappedMutexGuard::map(inner, |n| &mut n.0), 2);
+/// ```
+pub type MappedMutexGuard<'a, T> = Guard<'a, RawLock, Opened<'a, T>>;
 
 impl<T: ?Sized> Mutex<T> {
     /// Takes the lock; waits while somebody else has it.
@@ -91,12 +142,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         // Two words in registers on every way; the rest of the guard is made once, at the end.
-        let held = match self.lock.take_soon() {
-            Ok(Tried::Taken(held)) => held,
-            Ok(Tried::Busy) => self.lock.take_busy(),
-            Err(ended) => time::failed(ended),
-        };
-        self.guard(held)
+        self.guard(self.lock.lock())
     }
 
     /// Takes the lock if it is free.
@@ -120,10 +166,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        match self.lock.try_take() {
-            Ok(held) => poison::try_result(held.map(|held| MutexGuard::new(self, held))),
-            Err(ended) => time::failed(ended),
-        }
+        poison::try_result(self.lock.try_take().or_unwind().map(|held| self.guard(held)))
     }
 
     /// As [`lock`](Self::lock), for at most `timeout`.
@@ -164,89 +207,20 @@ impl<T: ?Sized> Mutex<T> {
         self.lock_by(Some(deadline))
     }
 
+    #[track_caller]
+    fn lock_by(&self, deadline: Option<Instant>) -> TryLockResult<MutexGuard<'_, T>> {
+        poison::try_result(self.lock.take(deadline).in_time().map(|held| self.guard(held)))
+    }
+
     /// As [`lock`](Self::lock) where a cancel may not end the wait, and poison does not matter.
     #[track_caller]
     pub(crate) fn lock_binding(&self) -> MutexGuard<'_, T> {
-        match self.lock.take_binding() {
-            Ok(held) => MutexGuard::new(self, held).0,
-            Err(ended) => time::failed(ended),
-        }
-    }
-
-    #[track_caller]
-    fn lock_by(&self, deadline: Option<Instant>) -> TryLockResult<MutexGuard<'_, T>> {
-        let held = time::timed(self.lock.take(deadline));
-        poison::try_result(held.map(|held| MutexGuard::new(self, held)))
+        self.guard(self.lock.take_binding().or_unwind()).unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline(always)]
     #[track_caller]
-    pub(super) fn guard(&self, held: Held) -> LockResult<MutexGuard<'_, T>> {
-        let (guard, poisoned) = MutexGuard::new(self, held);
-        poison::result(guard, poisoned)
-    }
-
-    /// Whether a holder panicked. Says nothing about what comes next, unless the caller holds the lock.
-    pub fn is_poisoned(&self) -> bool {
-        self.lock.is_poisoned()
-    }
-
-    /// Declares the data sound again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use proto_lang_mutex::sync::{Arc, Mutex};
-    /// use proto_lang_mutex::thread;
-    ///
-    /// let mutex = Arc::new(Mutex::new(0));
-    /// let other = Arc::clone(&mutex);
-    /// let panicked = thread::spawn(move || {
-    ///     let _guard = other.lock().unwrap();
-    ///     panic!("while it holds the lock");
-    /// });
-    /// assert!(panicked.join().is_err());
-    /// assert!(mutex.is_poisoned());
-    /// mutex.clear_poison();
-    /// assert!(!mutex.is_poisoned());
-    /// ```
-    pub fn clear_poison(&self) {
-        self.lock.clear_poison();
-    }
-
-    /// The data, without locking: nobody else has the mutex.
-    ///
-    /// # Errors
-    ///
-    /// If they are poisoned; the error has them.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        let poisoned = self.lock.get_poisoned();
-        poison::result(self.data.get_mut(), poisoned)
-    }
-}
-
-impl<T> From<T> for Mutex<T> {
-    #[track_caller]
-    fn from(value: T) -> Self {
-        Mutex::new(value)
-    }
-}
-
-impl<T: Default> Default for Mutex<T> {
-    #[track_caller]
-    fn default() -> Self {
-        Mutex::new(T::default())
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Mutex");
-        match self.try_lock() {
-            Ok(guard) => shown.field("data", &&*guard),
-            Err(TryLockError::Poisoned(error)) => shown.field("data", &&**error.get_ref()),
-            Err(TryLockError::WouldBlock) => shown.field("data", &format_args!("<locked>")),
-        };
-        shown.field("poisoned", &self.is_poisoned()).finish_non_exhaustive()
+    fn guard(&self, held: Held) -> LockResult<MutexGuard<'_, T>> {
+        poison::result(MutexGuard::open(&self.lock, &self.data, held.grant), held.poisoned)
     }
 }

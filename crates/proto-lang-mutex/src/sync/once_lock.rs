@@ -1,10 +1,11 @@
-//! [`OnceLock`]: a value that is set once. [`Once`] decides who sets it; the value lies in a cell of the standard library, which
-//! is read without a lock, and where nobody ever waits, for one timeline at a time sets it.
+//! [`OnceLock`]: a value that is set once. A panic of who was to set it leaves that to the next one.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::Once;
+use proto_core::SetOnce;
+
+use crate::time;
 
 /// A value that is set once, as [`std::sync::OnceLock`]. Reading it takes no lock.
 ///
@@ -18,27 +19,24 @@ use super::Once;
 /// assert_eq!(HOME.get_or_init(|| "here".to_owned()), "here");
 /// assert_eq!(HOME.set("there".to_owned()), Err("there".to_owned()));
 /// ```
-pub struct OnceLock<T> {
-    once: Once,
-    value: std::sync::OnceLock<T>,
-}
+pub struct OnceLock<T>(SetOnce<T>);
 
 impl<T> OnceLock<T> {
     /// Without a value.
     #[track_caller]
     pub const fn new() -> Self {
-        OnceLock { once: Once::new(), value: std::sync::OnceLock::new() }
+        OnceLock(SetOnce::new())
     }
 
     /// The value, if it is set.
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        self.value.get()
+        self.0.get()
     }
 
     /// The value, if it is set.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        self.value.get_mut()
+        self.0.get_mut()
     }
 
     /// Sets the value.
@@ -48,12 +46,11 @@ impl<T> OnceLock<T> {
     /// Gives `value` back if there is one already, or if another timeline was setting one: that is there then.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
-        let Some(turn) = self.once.begin(true) else {
-            return Err(value);
-        };
-        let set = self.value.set(value);
-        turn.done();
-        set
+        match self.0.turn(false) {
+            Some(turn) => turn.set(value),
+            None => return Err(value),
+        }
+        Ok(())
     }
 
     /// The value; `f` makes it if there is none. Others that ask meanwhile wait.
@@ -64,21 +61,7 @@ impl<T> OnceLock<T> {
     #[inline]
     #[track_caller]
     pub fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
-        match self.value.get() {
-            Some(value) => value,
-            None => self.init(f),
-        }
-    }
-
-    #[cold]
-    #[track_caller]
-    fn init(&self, f: impl FnOnce() -> T) -> &T {
-        if let Some(turn) = self.once.begin(true) {
-            // Nobody else sets it while this is the one whose turn it is; so this takes no time.
-            let _ = self.value.set(f());
-            turn.done();
-        }
-        self.value.get().expect("what has been done was the setting of the value")
+        self.0.get_or_make(f)
     }
 
     /// Waits until the value is set.
@@ -88,8 +71,7 @@ impl<T> OnceLock<T> {
     /// Unwinds if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn wait(&self) -> &T {
-        self.once.wait_force();
-        self.value.get().expect("what has been done was the setting of the value")
+        self.0.wait(true, None).expect("there is no deadline")
     }
 
     /// As [`wait`](Self::wait), for at most `timeout`.
@@ -99,19 +81,17 @@ impl<T> OnceLock<T> {
     /// As [`wait`](Self::wait).
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<&T> {
-        self.once.wait_timeout(timeout);
-        self.value.get()
+        self.0.wait(true, time::after(timeout))
     }
 
     /// The value, if it was set.
     pub fn into_inner(self) -> Option<T> {
-        self.value.into_inner()
+        self.0.into_inner()
     }
 
     /// Takes the value out: it may be set again.
     pub fn take(&mut self) -> Option<T> {
-        self.once = Once::new();
-        self.value.take()
+        std::mem::take(self).into_inner()
     }
 }
 

@@ -1,62 +1,83 @@
-//! [`RwLock`]: the environment of `rwenv`, the data in a guarded cell, std's shape around both.
+//! [`RwLock`]: the lock of `rwenv`, the data in a guarded cell, std's shape around both.
 
-use std::fmt;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
-use proto_core::{Ended, EnvCell, Grant, Guarded, SharedGrant};
+use proto_core::{Grant, Guard, Guarded, Opened, OpenedShared, OrUnwind, SharedGrant};
 
-use super::rwenv::{GaveUp, IsPoisoned, Now, Read, RwEnv, SetPoisoned, Write};
-use super::{RwLockReadGuard, RwLockWriteGuard, poison};
+use super::poison;
+use super::rwenv::RawRwLock;
 use crate::time;
 
-/// Data that many may read or one may write, as [`std::sync::RwLock`].
-///
-/// It works in phases: readers that arrive while a writer waits let it go first, and after each writer all readers that wait
-/// by then go in. Neither side starves. A timeline that reads must not ask for the lock again: with a writer in line both
-/// would wait for ever.
-///
-/// Reading asks for `T: Sync` where std's lock asks for it to be `Sync` itself.
+poison::lock_with_data! {
+    /// Data that many may read or one may write, as [`std::sync::RwLock`].
+    ///
+    /// It works in phases: readers that arrive while a writer waits let it go first, and after each writer all readers that wait
+    /// by then go in. Neither side starves. A timeline that reads must not ask for the lock again: with a writer in line both
+    /// would wait for ever.
+    ///
+    /// Reading asks for `T: Sync` where std's lock asks for it to be `Sync` itself.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::RwLock;
+    ///
+    /// static LIMITS: RwLock<(u32, u32)> = RwLock::new((0, 9));
+    /// {
+    ///     let (one, two) = (LIMITS.read().unwrap(), LIMITS.try_read().unwrap());
+    ///     assert_eq!(one.1, two.1);
+    /// }
+    /// LIMITS.write().unwrap().1 = 10;
+    /// assert_eq!(*LIMITS.read().unwrap(), (0, 10));
+    /// ```
+    RwLock, RawRwLock, try_read, Sync
+}
+
+/// Access for reading to the data of an [`RwLock`]; leaves when dropped.
 ///
 /// # Examples
 ///
-/// ```
-/// use proto_lang_mutex::sync::RwLock;
+/// A guard of a part of the data:
 ///
-/// static LIMITS: RwLock<(u32, u32)> = RwLock::new((0, 9));
-/// {
-///     let (one, two) = (LIMITS.read().unwrap(), LIMITS.try_read().unwrap());
-///     assert_eq!(one.1, two.1);
-/// }
-/// LIMITS.write().unwrap().1 = 10;
-/// assert_eq!(*LIMITS.read().unwrap(), (0, 10));
 /// ```
-pub struct RwLock<T: ?Sized> {
-    pub(super) env: EnvCell<RwEnv>,
-    pub(super) data: Guarded<T>,
-}
+/// use proto_lang_mutex::sync::{RwLock, RwLockReadGuard};
+/// let pair = RwLock::new((1, "two"));
+/// let text = RwLockReadGuard::map(pair.read().unwrap(), |pair| &pair.1);
+/// assert_eq!(*text, "two");
+/// ```
+pub type RwLockReadGuard<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>, &'a Guarded<T>>;
 
-impl<T: ?Sized> UnwindSafe for RwLock<T> {}
-impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
+/// Access for reading to a part of the data of an [`RwLock`]; made by `RwLockReadGuard::map`, and can be mapped itself.
+pub type MappedRwLockReadGuard<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>>;
 
-impl<T> RwLock<T> {
-    /// A free lock around `value`. Reports name it by the place of this call.
-    #[track_caller]
-    pub const fn new(value: T) -> Self {
-        RwLock { env: EnvCell::new(RwEnv::new()), data: Guarded::new(value) }
-    }
+/// Access for writing to the data of an [`RwLock`]; leaves when dropped.
+///
+/// # Examples
+///
+/// A guard of a part of the data:
+///
+/// ```
+/// use proto_lang_mutex::sync::{RwLock, RwLockWriteGuard};
+/// let pair = RwLock::new((1, 2));
+/// *RwLockWriteGuard::map(pair.write().unwrap(), |pair| &mut pair.1) = 3;
+/// assert_eq!(*pair.read().unwrap(), (1, 3));
+/// ```
+///
+/// A writer that goes on as a reader lets no other writer in between; readers that wait come along:
+///
+/// ```
+/// use proto_lang_mutex::sync::{RwLock, RwLockWriteGuard};
+/// let lock = RwLock::new(1);
+/// let mut writer = lock.write().unwrap();
+/// *writer = 2;
+/// let reader = RwLockWriteGuard::downgrade(writer);
+/// assert_eq!(*lock.try_read().unwrap(), *reader);
+/// ```
+pub type RwLockWriteGuard<'a, T> = Guard<'a, RawRwLock, Opened<'a, T>, &'a Guarded<T>>;
 
-    /// The data.
-    ///
-    /// # Errors
-    ///
-    /// If they are poisoned; the error has them.
-    pub fn into_inner(mut self) -> LockResult<T> {
-        let poisoned = self.get_poisoned();
-        poison::result(self.data.into_inner(), poisoned)
-    }
-}
+/// Access for writing to a part of the data of an [`RwLock`]; made by `RwLockWriteGuard::map`, and can be mapped itself.
+pub type MappedRwLockWriteGuard<'a, T> = Guard<'a, RawRwLock, Opened<'a, T>>;
 
 impl<T: ?Sized + Sync> RwLock<T> {
     /// Waits until the data may be read.
@@ -70,8 +91,7 @@ impl<T: ?Sized + Sync> RwLock<T> {
     /// Unwinds if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        let (shared, poisoned) = self.take_read(None).unwrap_or_else(|ended| time::failed(ended));
-        poison::result(RwLockReadGuard::new(self, shared), poisoned)
+        self.reader(self.lock.read(None).or_unwind())
     }
 
     /// Reads if that is possible at once. It is not while a writer waits.
@@ -85,9 +105,7 @@ impl<T: ?Sized + Sync> RwLock<T> {
     /// As [`read`](Self::read).
     #[track_caller]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let shared =
-            self.env.request(Now(Read { wait: false, last: true })).unwrap_or_else(|ended| time::failed(ended));
-        poison::try_result(shared.map(|(shared, poisoned)| (RwLockReadGuard::new(self, shared), poisoned)))
+        poison::try_result(self.lock.try_read().or_unwind().map(|held| self.reader(held)))
     }
 
     /// As [`read`](Self::read), for at most `timeout`.
@@ -132,16 +150,12 @@ impl<T: ?Sized + Sync> RwLock<T> {
 
     #[track_caller]
     fn read_by(&self, deadline: Option<Instant>) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let shared = time::timed(self.take_read(deadline));
-        poison::try_result(shared.map(|(shared, poisoned)| (RwLockReadGuard::new(self, shared), poisoned)))
+        poison::try_result(self.lock.read(deadline).in_time().map(|held| self.reader(held)))
     }
 
     #[track_caller]
-    fn take_read(&self, deadline: Option<Instant>) -> Result<(SharedGrant, bool), Ended> {
-        match self.env.request_adaptive(|last| Now(Read { wait: true, last }), None)? {
-            Some(shared) => Ok(shared),
-            None => self.env.request_until(Read { wait: true, last: true }, deadline),
-        }
+    fn reader(&self, (shared, poisoned): (SharedGrant, bool)) -> LockResult<RwLockReadGuard<'_, T>> {
+        poison::result(RwLockReadGuard::open(&self.lock, &self.data, shared), poisoned)
     }
 }
 
@@ -157,8 +171,7 @@ impl<T: ?Sized> RwLock<T> {
     /// Unwinds if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        let (grant, poisoned) = self.take_write(None).unwrap_or_else(|ended| time::failed(ended));
-        poison::result(RwLockWriteGuard::new(self, grant), poisoned)
+        self.writer(self.lock.write(None).or_unwind())
     }
 
     /// Writes if that is possible at once.
@@ -172,9 +185,7 @@ impl<T: ?Sized> RwLock<T> {
     /// As [`write`](Self::write).
     #[track_caller]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let grant =
-            self.env.request(Now(Write { wait: false, last: true })).unwrap_or_else(|ended| time::failed(ended));
-        poison::try_result(grant.map(|(grant, poisoned)| (RwLockWriteGuard::new(self, grant), poisoned)))
+        poison::try_result(self.lock.try_write().or_unwind().map(|held| self.writer(held)))
     }
 
     /// As [`write`](Self::write), for at most `timeout`.
@@ -207,69 +218,11 @@ impl<T: ?Sized> RwLock<T> {
 
     #[track_caller]
     fn write_by(&self, deadline: Option<Instant>) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let grant = time::timed(self.take_write(deadline));
-        poison::try_result(grant.map(|(grant, poisoned)| (RwLockWriteGuard::new(self, grant), poisoned)))
+        poison::try_result(self.lock.write(deadline).in_time().map(|held| self.writer(held)))
     }
 
     #[track_caller]
-    fn take_write(&self, deadline: Option<Instant>) -> Result<(Grant, bool), Ended> {
-        if let Some(grant) = self.env.request_adaptive(|last| Now(Write { wait: true, last }), None)? {
-            return Ok(grant);
-        }
-        let waited = self.env.request_until(Write { wait: true, last: true }, deadline);
-        if waited.is_err() {
-            self.env.release(GaveUp);
-        }
-        waited
-    }
-
-    /// Whether a writer panicked. Says nothing about what comes next, unless the caller holds the lock.
-    pub fn is_poisoned(&self) -> bool {
-        self.env.request(IsPoisoned).unwrap_or(true)
-    }
-
-    /// Declares the data sound again.
-    pub fn clear_poison(&self) {
-        self.env.release(SetPoisoned(false));
-    }
-
-    /// The data, without locking: nobody else has the lock.
-    ///
-    /// # Errors
-    ///
-    /// If they are poisoned; the error has them.
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        let poisoned = self.get_poisoned();
-        poison::result(self.data.get_mut(), poisoned)
-    }
-
-    fn get_poisoned(&mut self) -> bool {
-        self.env.get_mut().is_none_or(|env| env.is_poisoned())
-    }
-}
-
-impl<T> From<T> for RwLock<T> {
-    #[track_caller]
-    fn from(value: T) -> Self {
-        RwLock::new(value)
-    }
-}
-
-impl<T: Default> Default for RwLock<T> {
-    #[track_caller]
-    fn default() -> Self {
-        RwLock::new(T::default())
-    }
-}
-
-impl<T: ?Sized + Sync + fmt::Debug> fmt::Debug for RwLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("RwLock");
-        match self.try_read() {
-            Ok(guard) => shown.field("data", &&*guard),
-            Err(TryLockError::Poisoned(error)) => shown.field("data", &&**error.get_ref()),
-            Err(TryLockError::WouldBlock) => shown.field("data", &format_args!("<locked>")),
-        };
-        shown.field("poisoned", &self.is_poisoned()).finish_non_exhaustive()
+    fn writer(&self, (grant, poisoned): (Grant, bool)) -> LockResult<RwLockWriteGuard<'_, T>> {
+        poison::result(RwLockWriteGuard::open(&self.lock, &self.data, grant), poisoned)
     }
 }

@@ -1,12 +1,11 @@
 //! [`Semaphore`]: a number of permits. First come, first served, also where a large wish holds up small ones.
 //!
 //! The dangerous race: somebody first in line who wished for much gives up, and what is there would do for the next. The
-//! wrapper says so with `GaveUp`, a release, and the line moves on.
+//! wrapper then adds no permits, which is a release, and the line moves on.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
-use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+use proto_core::{Ended, EnvCell, Hidden, OrUnwind, Waiters};
 
 use crate::time;
 
@@ -14,12 +13,6 @@ struct SemaphoreEnv {
     permits: usize,
     waiting: Waiters<(), usize>,
 }
-
-struct Acquire(usize);
-struct TryAcquire(usize);
-struct Release(usize);
-struct GaveUp;
-struct Available;
 
 impl SemaphoreEnv {
     fn take(&mut self, count: usize, hidden: &Hidden<'_>) -> bool {
@@ -36,52 +29,6 @@ impl SemaphoreEnv {
         while let Ok(next) = self.waiting.resume_where(1, fits(self.permits), (), hidden) {
             self.permits -= next.into_data();
         }
-    }
-}
-
-impl RequestHandler<Acquire> for SemaphoreEnv {
-    type Reply = ();
-    fn handle(&mut self, Acquire(count): Acquire, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.take(count, hidden) {
-            hidden.answer(caller, ());
-        } else {
-            self.waiting.push_with(caller, count, hidden);
-        }
-    }
-}
-
-impl RequestHandler<TryAcquire> for SemaphoreEnv {
-    type Reply = bool;
-    fn handle(&mut self, TryAcquire(count): TryAcquire, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
-        let taken = self.take(count, hidden);
-        hidden.answer(caller, taken);
-    }
-}
-
-impl RequestHandler<Release> for SemaphoreEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, Release(count): Release, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.permits = self.permits.saturating_add(count);
-        self.serve(hidden);
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<GaveUp> for SemaphoreEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: GaveUp, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.serve(hidden);
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<Available> for SemaphoreEnv {
-    type Reply = usize;
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, _: Available, caller: Caller<'_, usize>, hidden: &mut Hidden<'_>) {
-        hidden.answer(caller, self.permits);
     }
 }
 
@@ -104,6 +51,7 @@ impl RequestHandler<Available> for SemaphoreEnv {
 /// });
 /// assert_eq!(DOORS.available_permits(), 2);
 /// ```
+#[derive(Debug)]
 pub struct Semaphore(EnvCell<SemaphoreEnv>);
 
 /// Permits of a [`Semaphore`], which go back when this is dropped.
@@ -139,9 +87,7 @@ impl SemaphorePermit<'_> {
 
 impl Drop for SemaphorePermit<'_> {
     fn drop(&mut self) {
-        if self.count > 0 {
-            self.semaphore.add_permits(self.count);
-        }
+        self.semaphore.add_permits(self.count);
     }
 }
 
@@ -169,7 +115,7 @@ impl Semaphore {
     /// As [`acquire`](Self::acquire).
     #[track_caller]
     pub fn acquire_many(&self, count: usize) -> SemaphorePermit<'_> {
-        self.acquire_by(count, None).unwrap_or_else(|ended| time::failed(ended))
+        self.acquire_by(count, None).or_unwind()
     }
 
     /// Takes a permit if one is there and nobody waits.
@@ -189,8 +135,8 @@ impl Semaphore {
     /// As [`acquire`](Self::acquire).
     #[track_caller]
     pub fn try_acquire_many(&self, count: usize) -> Option<SemaphorePermit<'_>> {
-        let taken = self.0.request(TryAcquire(count)).unwrap_or_else(|ended| time::failed(ended));
-        taken.then(|| SemaphorePermit { semaphore: self, count })
+        let taken = self.0.ask(|env, caller, hidden| hidden.answer(caller, env.take(count, hidden)), None);
+        taken.or_unwind().then(|| SemaphorePermit { semaphore: self, count })
     }
 
     /// As [`acquire`](Self::acquire), for at most `timeout`.
@@ -208,34 +154,32 @@ impl Semaphore {
     /// ```
     #[track_caller]
     pub fn acquire_timeout(&self, count: usize, timeout: Duration) -> Option<SemaphorePermit<'_>> {
-        time::timed(self.acquire_by(count, time::after(timeout)))
+        self.acquire_by(count, time::after(timeout)).in_time()
     }
 
     #[track_caller]
     fn acquire_by(&self, count: usize, deadline: Option<Instant>) -> Result<SemaphorePermit<'_>, Ended> {
-        match self.0.request_until(Acquire(count), deadline) {
-            Ok(()) => Ok(SemaphorePermit { semaphore: self, count }),
-            Err(ended) => {
-                self.0.release(GaveUp);
-                Err(ended)
-            }
-        }
+        let acquired = self.0.ask(
+            |env, caller, hidden| match env.take(count, hidden) {
+                true => hidden.answer(caller, ()),
+                false => env.waiting.push_with(caller, count, hidden),
+            },
+            deadline,
+        );
+        acquired.map(|()| SemaphorePermit { semaphore: self, count }).inspect_err(|_| self.add_permits(0))
     }
 
     /// Adds permits.
     pub fn add_permits(&self, count: usize) {
-        self.0.release(Release(count));
+        self.0.update(|env, _, hidden| {
+            env.permits = env.permits.saturating_add(count);
+            env.serve(hidden);
+        });
     }
 
     /// How many permits are there now.
     #[must_use]
     pub fn available_permits(&self) -> usize {
-        self.0.request(Available).unwrap_or(0)
-    }
-}
-
-impl fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Semaphore").finish_non_exhaustive()
+        self.0.visit(|env, _, _| env.permits).unwrap_or(0)
     }
 }

@@ -37,7 +37,9 @@
 //!
 //! **Tried.** Hand-over to the first waiter at each release: the convoy above.
 
-use proto_core::{Caller, Ended, Grant, Hidden, Kind, RequestHandler, Waiters};
+use crate::ended::Ended;
+use crate::env::{Caller, Hidden, Kind, RequestHandler, Waiters, Woken};
+use crate::guarded::Grant;
 
 /// Releases that may pass over the first waiter.
 const PASSES: u32 = 1000;
@@ -46,16 +48,19 @@ const RETRIES: u32 = 4;
 /// How far from the front a waiter of the releasing core is looked for.
 const LOOK: usize = 4;
 
-/// A lock that is held: what goes back with [`Give`].
+/// A [`RawLock`](super::RawLock) that is held.
 #[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) grant: Grant,
-    pub(crate) poisoned: bool,
+#[must_use = "the lock stays held until its grant is given back"]
+pub struct Held {
+    /// Opens what the lock guards, and is to be [given back](super::RawLock::give).
+    pub grant: Grant,
+    /// Whether a holder has panicked with it.
+    pub poisoned: bool,
 }
 
 /// What a waiter is told.
 #[derive(Debug)]
-pub(crate) enum Turn {
+pub(super) enum Turn {
     /// The lock is its own.
     Taken(Held),
     /// The lock was free a moment ago.
@@ -67,7 +72,7 @@ pub(crate) enum Turn {
 /// What an uncontended pair touches comes first: it shares a cache line with the environment's lock.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct LockEnv {
+pub(super) struct LockEnv {
     free: Option<Grant>,
     pub(super) poisoned: bool,
     /// Somebody waits, was woken to retry, or did a moment ago: a release has to look.
@@ -82,19 +87,12 @@ pub(crate) struct LockEnv {
     owed: Waiters<Turn>,
 }
 
-/// Take the lock if it is free. Never queued.
+/// Take the lock if it is free; nothing if it is not. Never queued.
 pub(super) struct Take {
     /// Not to be asked to try again.
     pub(super) last: bool,
     /// Sent by a waiter that was told to retry.
     pub(super) woken: bool,
-}
-
-/// What [`Take`] is told.
-#[derive(Debug)]
-pub(crate) enum Tried {
-    Taken(Held),
-    Busy,
 }
 
 /// Wait for the lock; `retries`: how often in vain.
@@ -108,9 +106,9 @@ pub(super) struct WaitBinding {
 }
 
 /// As [`Wait`], sent for a timeline that waited elsewhere and must have the lock before it goes on.
-pub(crate) struct Relock {
+pub(super) struct Relock {
     /// Its wait has a deadline: when that passes here, the timeline learns that it was notified all the same.
-    pub(crate) timed: bool,
+    pub(super) timed: bool,
 }
 
 /// The lock is given back.
@@ -137,16 +135,13 @@ pub(super) struct WakeOne;
 
 /// As [`Give`], by a holder that gives its core up at once: a waiter of that core is next to run.
 #[derive(Debug)]
-pub(crate) struct GiveAndGo {
+pub(super) struct GiveAndGo {
     pub(super) grant: Grant,
     pub(super) poison: bool,
 }
 
 /// A waiter that was told to retry does not.
 pub(super) struct Withdraw;
-
-pub(super) struct SetPoisoned(pub(super) bool);
-pub(super) struct IsPoisoned;
 
 impl LockEnv {
     pub(super) const fn new() -> Self {
@@ -193,7 +188,7 @@ impl LockEnv {
     fn hand_over(
         &mut self,
         grant: Grant,
-        resume: impl FnOnce(&mut Self, Turn, &mut Hidden<'_>) -> Result<proto_core::Woken, Turn>,
+        resume: impl FnOnce(&mut Self, Turn, &mut Hidden<'_>) -> Result<Woken, Turn>,
         hidden: &mut Hidden<'_>,
     ) -> Option<Grant> {
         let turn = Turn::Taken(self.held(grant));
@@ -247,19 +242,19 @@ impl LockEnv {
 }
 
 impl RequestHandler<Take> for LockEnv {
-    type Reply = Tried;
+    type Reply = Option<Held>;
     #[inline(always)]
-    fn handle(&mut self, Take { last, woken }: Take, caller: Caller<'_, Tried>, hidden: &mut Hidden<'_>) {
+    fn handle(&mut self, Take { last, woken }: Take, caller: Caller<'_, Option<Held>>, hidden: &mut Hidden<'_>) {
         match self.free.take() {
             Some(grant) => {
                 if woken {
                     self.on_the_way = false;
                 }
                 hidden.holds(&caller);
-                hidden.answer(caller, Tried::Taken(self.held(grant)));
+                hidden.answer(caller, Some(self.held(grant)));
             }
             None if !last && hidden.holder_runs_elsewhere() => hidden.try_again(caller),
-            None => hidden.answer(caller, Tried::Busy),
+            None => hidden.answer(caller, None),
         }
     }
 }
@@ -360,22 +355,5 @@ impl RequestHandler<Withdraw> for LockEnv {
             self.wake_one(hidden);
         }
         hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<SetPoisoned> for LockEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, SetPoisoned(poisoned): SetPoisoned, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.poisoned = poisoned;
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<IsPoisoned> for LockEnv {
-    type Reply = bool;
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, _: IsPoisoned, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
-        hidden.answer(caller, self.poisoned);
     }
 }

@@ -1,0 +1,222 @@
+//! The exclusive lock without data, which languages build theirs from: the requests to the environment of `turns`, in the order
+//! that makes up each operation.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `turns` | the environment: who may enter, in what order; why it barges; fairness |
+//! | `absent` | waiting elsewhere without the lock, as for a condition |
+//!
+//! The fast way in and the fast way out are one request each. Neither keeps anything in memory that could be in registers: a
+//! store before an exchange delays it.
+
+mod absent;
+mod turns;
+
+use std::time::Instant;
+
+pub use absent::Absentees;
+pub use turns::Held;
+use turns::{Give, Given, HandOver, LockEnv, Take, Turn, Wait, WaitBinding, WakeOne, Withdraw};
+
+use crate::ended::{Ended, OrUnwind};
+use crate::env::EnvCell;
+use crate::guarded::{Grant, Lender, PanicMark};
+
+/// An exclusive lock without data: a line of timelines before one [`Grant`].
+///
+/// What a language's mutex, monitor or critical section has inside. Who waits suspends. It is not strictly first in, first out:
+/// whoever runs may take a free lock before a waiter that is being woken, for a lock that is handed over to sleepers is as slow as
+/// the scheduler. A waiter that was passed over 1 000 times, or woke four times in vain, is handed the lock outright, so nobody
+/// starves.
+///
+/// It keeps a flag *poisoned* for what it guards: set when a holder panics with it, told to each holder, otherwise without effect.
+///
+/// Aligned, so that what a contended pair writes is one cache line.
+///
+/// # Examples
+///
+/// A mutex:
+///
+/// ```
+/// #![forbid(unsafe_code)]
+/// use proto_core::{Guard, Guarded, Opened, OrUnwind, RawLock};
+///
+/// pub struct Mutex<T> { lock: RawLock, data: Guarded<T> }
+/// pub type MutexGuard<'a, T> = Guard<'a, RawLock, Opened<'a, T>, &'a Guarded<T>>;
+///
+/// impl<T> Mutex<T> {
+///     pub const fn new(data: T) -> Self {
+///         Mutex { lock: RawLock::new(), data: Guarded::new(data) }
+///     }
+///     pub fn lock(&self) -> MutexGuard<'_, T> {
+///         MutexGuard::open(&self.lock, &self.data, self.lock.take(None).or_unwind().grant)
+///     }
+/// }
+///
+/// static COUNT: Mutex<u32> = Mutex::new(0);
+/// std::thread::scope(|s| {
+///     for _ in 0..4 { s.spawn(|| *COUNT.lock() += 1); }
+/// });
+/// assert_eq!(*COUNT.lock(), 4);
+/// ```
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct RawLock(EnvCell<LockEnv>);
+
+impl RawLock {
+    /// A free lock. Reports name it by the place of this call.
+    #[track_caller]
+    #[expect(clippy::new_without_default, reason = "a lock is made on purpose: its place names it")]
+    pub const fn new() -> Self {
+        RawLock(EnvCell::new(LockEnv::new()))
+    }
+
+    /// Takes the lock, if that is possible now or soon: looks while the holder runs on another core.
+    #[inline(always)]
+    #[track_caller]
+    fn take_soon(&self) -> Result<Option<Held>, Ended> {
+        self.0.request_adaptive(|last| Take { last, woken: false }, None)
+    }
+
+    /// Takes the lock, waiting for it until `deadline`; `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
+    #[track_caller]
+    pub fn take(&self, deadline: Option<Instant>) -> Result<Held, Ended> {
+        match self.take_soon()? {
+            Some(held) => Ok(held),
+            None => self.take_later(0, deadline),
+        }
+    }
+
+    /// As [`take`](Self::take) without a deadline, [or unwinds](OrUnwind::or_unwind): inlined as far as an uncontended lock goes.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling VP is cancelled.
+    #[inline(always)]
+    #[track_caller]
+    pub fn lock(&self) -> Held {
+        match self.take_soon() {
+            Ok(Some(held)) => held,
+            Ok(None) => self.lock_busy(),
+            Err(ended) => Err(ended).or_unwind(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn lock_busy(&self) -> Held {
+        self.take_later(0, None).or_unwind()
+    }
+
+    /// Takes the lock if it is free.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
+    #[inline]
+    #[track_caller]
+    pub fn try_take(&self) -> Result<Option<Held>, Ended> {
+        self.0.request(Take { last: true, woken: false })
+    }
+
+    /// The rest of [`take`](Self::take), and of a wait that was told to retry.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn take_later(&self, mut retries: u32, deadline: Option<Instant>) -> Result<Held, Ended> {
+        loop {
+            if retries > 0
+                && let Ok(Some(held)) = self.0.request_adaptive(|last| Take { last, woken: true }, None)
+            {
+                return Ok(held);
+            }
+            match self.0.request_until(Wait { retries }, deadline) {
+                Ok(Turn::Taken(held)) => return Ok(held),
+                Ok(Turn::Retry) => retries += 1,
+                Ok(Turn::Late(ended)) | Err(ended) => {
+                    if retries > 0 {
+                        self.0.release(Withdraw);
+                    }
+                    return Err(ended);
+                }
+            }
+        }
+    }
+
+    /// Takes the lock; a cancel meanwhile is delivered later.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
+    #[track_caller]
+    pub fn take_binding(&self) -> Result<Held, Ended> {
+        let mut retries = 0;
+        loop {
+            match self.0.request(WaitBinding { retries })? {
+                Turn::Taken(held) => return Ok(held),
+                Turn::Retry => retries += 1,
+                Turn::Late(ended) => return Err(ended),
+            }
+        }
+    }
+
+    /// Gives the lock back. It becomes poisoned if the caller has begun to unwind by a panic `since` it took it.
+    ///
+    /// One call, with all it needs in registers: inlined into each guard's drop it would keep the guard in memory, and every
+    /// store before the exchange delays that.
+    #[inline(never)]
+    pub fn give(&self, grant: Grant, since: PanicMark) {
+        self.give_or_poison(grant, since.panicked());
+    }
+
+    #[inline(always)]
+    fn give_or_poison(&self, grant: Grant, poison: bool) {
+        match self.0.release_asking(Give { grant, poison }) {
+            Some(Given::Nothing) | None => {}
+            Some(Given::Wake) => self.wake_one(),
+            Some(Given::Owed(grant)) => self.hand_over(grant),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_one(&self) {
+        self.0.release(WakeOne);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&self, grant: Grant) {
+        self.0.release(HandOver(grant));
+    }
+
+    /// Whether a holder has panicked.
+    pub fn is_poisoned(&self) -> bool {
+        self.0.visit(|env, _, _| env.poisoned).unwrap_or(true)
+    }
+
+    /// Sets the flag that [`is_poisoned`](Self::is_poisoned) reads.
+    pub fn set_poisoned(&self, poisoned: bool) {
+        self.0.update(|env, _, _| env.poisoned = poisoned);
+    }
+
+    /// As [`is_poisoned`](Self::is_poisoned), of a lock that nobody else has.
+    pub fn get_poisoned(&mut self) -> bool {
+        self.0.get_mut().is_none_or(|env| env.poisoned)
+    }
+}
+
+impl Lender<Grant> for RawLock {
+    #[inline(always)]
+    fn take_back(&self, grant: Grant, since: PanicMark) {
+        self.give(grant, since);
+    }
+}
+
+#[cfg(test)]
+mod test;

@@ -1,0 +1,300 @@
+//! A value that is set once: who sets it, who waits for it, and what a panic leaves behind.
+//!
+//! ```text
+//!          turn                 Turn::set
+//!   NEW ───────────────▶ RUNNING ───────────▶ DONE
+//!    ▲ Turn dropped         │ ▲ turn, by force
+//!    └──────────────────────┤ │
+//!                           ▼ │
+//!             by a panic: POISONED
+//! ```
+//!
+//! Who meets RUNNING waits, and looks again when that has ended. Whoever is cancelled while it has the turn leaves behind what it
+//! found: the next one begins anew, and nothing is poisoned. *The dangerous race* is that exit: the one whose turn it is must end it in
+//! every way it can leave, so it holds a [`Turn`], whose drop is a release.
+//!
+//! DONE is asked for far more often than it is reached, and by all cores at once: the value lies in a cell of the standard library that
+//! is read without any lock. Nobody ever waits there: only the one whose turn it is writes it.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::ended::OrUnwind;
+use crate::env::{EnvCell, Waiters};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Running,
+    Poisoned,
+    Done,
+}
+
+struct OnceEnv {
+    state: State,
+    /// Those that would do it if need be.
+    waiting: Waiters<State>,
+    /// Those that only wait for its being done.
+    watching: Waiters<State>,
+}
+
+/// A value that is set once; reading it takes no lock.
+///
+/// What has to be done at most once, by whoever comes first, while the others wait: cells that are set once, lazy values, delayed
+/// computations. All functions that wait suspend their timeline.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::SetOnce;
+///
+/// static WORDS: SetOnce<Vec<&str>> = SetOnce::new();
+/// let words = || WORDS.get_or_make(|| "made when first used".split(' ').collect());
+/// assert_eq!(words().len(), 4);
+/// assert_eq!(WORDS.get(), Some(words()));
+/// ```
+pub struct SetOnce<T> {
+    env: EnvCell<OnceEnv>,
+    value: OnceLock<T>,
+    poisons: bool,
+}
+
+impl<T> SetOnce<T> {
+    /// Without a value. A panic of who was to set it leaves it as it was: the next one tries.
+    #[track_caller]
+    #[expect(clippy::new_without_default, reason = "made on purpose: its place names it in reports")]
+    pub const fn new() -> Self {
+        Self::made(false)
+    }
+
+    /// Without a value. A panic of who was to set it *poisons* it: whoever asks for the value from then on panics.
+    #[track_caller]
+    pub const fn poisoning() -> Self {
+        Self::made(true)
+    }
+
+    #[track_caller]
+    const fn made(poisons: bool) -> Self {
+        let env = OnceEnv { state: State::New, waiting: Waiters::new(), watching: Waiters::new() };
+        SetOnce { env: EnvCell::new(env), value: OnceLock::new(), poisons }
+    }
+
+    /// The value, if it is set.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// The value, if it is set.
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.value.get_mut()
+    }
+
+    /// The value, if it was set.
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
+    /// The value; `make` makes it if there is none. Others that ask meanwhile wait.
+    ///
+    /// # Panics
+    ///
+    /// If `make` does, or if it is [poisoned](Self::poisoning). Unwinds if the calling VP is cancelled.
+    #[inline]
+    #[track_caller]
+    pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        match self.value.get() {
+            Some(value) => value,
+            None => self.make(make),
+        }
+    }
+
+    #[cold]
+    #[track_caller]
+    fn make(&self, make: impl FnOnce() -> T) -> &T {
+        if let Some(turn) = self.turn(false) {
+            turn.set(make());
+        }
+        self.value.get().expect("who had the turn has set it")
+    }
+
+    /// The caller's turn to set the value; waits while it is somebody else's. `None` if the value is set. With `force` also where it
+    /// is poisoned.
+    ///
+    /// # Panics
+    ///
+    /// If it is [poisoned](Self::poisoning) and not forced. Unwinds if the calling VP is cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::SetOnce;
+    ///
+    /// let place = SetOnce::new();
+    /// drop(place.turn(false).expect("nobody has set it"));
+    /// place.turn(false).expect("the one before has not").set(5);
+    /// assert!(place.turn(false).is_none());
+    /// assert_eq!(place.get(), Some(&5));
+    /// ```
+    #[cold]
+    #[track_caller]
+    pub fn turn(&self, force: bool) -> Option<Turn<'_, T>> {
+        while self.value.get().is_none() {
+            let found = self.env.ask(
+                |env, caller, hidden| {
+                    let found = env.state;
+                    match found {
+                        State::Running => return env.waiting.push(caller, hidden),
+                        State::New => {}
+                        State::Poisoned if force => {}
+                        State::Poisoned | State::Done => return hidden.answer(caller, found),
+                    }
+                    env.state = State::Running;
+                    hidden.holds(&caller);
+                    hidden.answer(caller, found);
+                },
+                None,
+            );
+            match found.or_unwind() {
+                // The one whose turn it was has ended: look again.
+                State::Running => {}
+                State::Done => return None,
+                State::Poisoned if !force => panic!("{POISONED}"),
+                found => return Some(Turn { once: self, found }),
+            }
+        }
+        None
+    }
+
+    /// Waits until the value is set, without setting it; `None` if that takes until `deadline`. With `force` it waits on where it is
+    /// poisoned.
+    ///
+    /// # Panics
+    ///
+    /// As [`turn`](Self::turn).
+    #[track_caller]
+    pub fn wait(&self, force: bool, deadline: Option<Instant>) -> Option<&T> {
+        while self.value.get().is_none() {
+            let found = self.env.ask(
+                |env, caller, hidden| match env.state {
+                    State::Poisoned if !force => hidden.answer(caller, State::Poisoned),
+                    State::Done => hidden.answer(caller, State::Done),
+                    _ => env.watching.push(caller, hidden),
+                },
+                deadline,
+            );
+            if found.in_time()? == State::Poisoned {
+                panic!("{POISONED}");
+            }
+        }
+        self.value.get()
+    }
+
+    fn end(&self, state: State) {
+        self.env.update(|env, caller, hidden| {
+            hidden.released(caller);
+            env.state = state;
+            while env.waiting.resume_next(State::Running, hidden).is_ok() {}
+            if state != State::New {
+                while env.watching.resume_next(State::Running, hidden).is_ok() {}
+            }
+        });
+    }
+}
+
+const POISONED: &str = "what was to be done once has panicked";
+
+/// The right and duty to set the value of a [`SetOnce`]. Dropped, it leaves that to the next one.
+#[must_use = "others wait until it is used or dropped"]
+pub struct Turn<'a, T> {
+    once: &'a SetOnce<T>,
+    /// What it found, and leaves behind if the value is not set.
+    found: State,
+}
+
+impl<T> Turn<'_, T> {
+    /// Sets the value. Who waits for it goes on.
+    pub fn set(self, value: T) {
+        // Nobody else sets it while this is the one whose turn it is; so this takes no time.
+        let _ = self.once.value.set(value);
+    }
+
+    /// Whether the one before panicked.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.found == State::Poisoned
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        self.once.end(match self.once.value.get() {
+            Some(_) => State::Done,
+            None if self.once.poisons && crate::vp::panicking() => State::Poisoned,
+            None => self.found,
+        });
+    }
+}
+
+impl<T> fmt::Debug for Turn<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("found", &self.found).finish_non_exhaustive()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SetOnce").field(&self.get()).finish()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::SetOnce;
+
+    fn panics<R>(f: impl FnOnce() -> R) -> bool {
+        catch_unwind(AssertUnwindSafe(f)).is_err()
+    }
+
+    #[test]
+    fn one_makes_it_and_all_have_it() {
+        let (place, made) = (SetOnce::new(), AtomicU32::new(0));
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| assert_eq!(*place.get_or_make(|| made.fetch_add(1, Ordering::Relaxed)), 0));
+            }
+            assert_eq!(place.wait(false, None), Some(&0));
+        });
+        assert_eq!(made.into_inner(), 1);
+        assert_eq!(place.into_inner(), Some(0));
+    }
+
+    #[test]
+    fn a_panic_leaves_it_to_the_next_or_poisons() {
+        let mut place = SetOnce::new();
+        assert!(panics(|| *place.get_or_make(|| panic!("on purpose"))));
+        assert_eq!(*place.get_or_make(|| 5), 5);
+        assert_eq!(place.get_mut(), Some(&mut 5));
+
+        let place = SetOnce::poisoning();
+        assert!(panics(|| *place.get_or_make(|| panic!("on purpose"))));
+        assert!(panics(|| place.turn(false)), "it is poisoned");
+        assert!(panics(|| place.wait(false, None)), "it is poisoned");
+        let turn = place.turn(true).expect("nobody has set it");
+        assert!(turn.is_poisoned());
+        drop(turn);
+        place.turn(true).expect("nobody has set it").set(5);
+        assert_eq!(place.wait(false, None), Some(&5));
+    }
+
+    #[test]
+    fn a_wait_has_a_deadline() {
+        let place = SetOnce::<u32>::new();
+        assert_eq!(place.wait(true, Some(Instant::now() + Duration::from_millis(1))), None);
+    }
+}
