@@ -7,20 +7,6 @@ pub(crate) fn after(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// A wait without a deadline ended without its reply: unwinds if it was cancelled, panics else.
-#[cold]
-#[track_caller]
-pub(crate) fn failed(ended: proto_core::Ended) -> ! {
-    let ended = ended.unwind_if_cancelled();
-    panic!("{ended}")
-}
-
-/// Tells a deadline that passed from the ends that no construct of std can report.
-#[track_caller]
-pub(crate) fn timed<T>(outcome: Result<T, proto_core::Ended>) -> Option<T> {
-    proto_core::OrUnwind::in_time(outcome)
-}
-
 /// Shows a type by its name alone, or with one field, whatever its parameters are.
 macro_rules! opaque {
     ($name:ident<$($param:tt),+> $(, $field:ident)?) => {
