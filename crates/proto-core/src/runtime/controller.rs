@@ -33,7 +33,9 @@ pub(crate) fn run(core: &'static Core) {
             run_work(core, work);
             continue;
         }
-        take_in(core);
+        if has_come(core) {
+            take_in(core);
+        }
         if core.ctx.attention() & (attention::MAIL | attention::TIMER | attention::TICK) != 0 {
             attend(core);
         }
@@ -73,8 +75,18 @@ fn only_work(core: &'static Core) -> Option<Work> {
     Some(Work::new(block))
 }
 
+/// Whether anything has come in since the last look.
+#[inline(always)]
+fn has_come(core: &'static Core) -> bool {
+    // ORDERING: Relaxed: a hint; `take_in` acquires.
+    let version = core.shared().instances_version.load(Ordering::Relaxed);
+    // SAFETY: the controller; the closure only looks.
+    let own = unsafe { core.owner(|owner| owner.instances_version != version || !owner.local.is_empty()) };
+    own || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
+}
+
 /// Gives what has become ready to its assigners.
-#[inline]
+#[inline(never)]
 fn take_in(core: &'static Core) {
     // ORDERING: Acquire pairs with the Release in `Shared::add_instance`.
     let version = core.shared().instances_version.load(Ordering::Acquire);
