@@ -142,3 +142,28 @@ fn os_threads_that_wait_in_different_runtimes_are_not_judged() {
         });
     });
 }
+
+/// Starting the process is the first thing the thread does that anybody learns of, just when new cores fall asleep for the first time and look
+/// whether somebody is left.
+#[test]
+fn nor_is_a_process_that_a_new_os_thread_starts_while_the_cores_fall_asleep() {
+    watched("no false verdict, new threads", || {
+        for round in 0..sized(500, 5) {
+            let judged = std::thread::spawn(|| {
+                let runtime = runtime(2);
+                let gate = Arc::new(Gate::new());
+                let passes = gate.clone();
+                let process = runtime.start(move || scope(|s| s.spawn(move || passes.pass()).join())).unwrap();
+                while gate.waiting() == 0 && !process.has_ended() {
+                    std::thread::yield_now();
+                }
+                // All of it waits, and its opener is this thread. Each core answers, so it does nothing else any more.
+                drop(runtime.waits());
+                let early = process.has_ended();
+                gate.open();
+                early || process.wait().is_err()
+            });
+            assert!(!judged.join().unwrap(), "round {round}: judged, with somebody there to open the gate");
+        }
+    });
+}

@@ -5,7 +5,8 @@
 //! Asked by the core that falls asleep last. Certain if nobody is outside (`runtime::activity`), no core of any runtime is awake, has mail, or
 //! has a deadline. The cores are looked at twice, with their counts of switches: a core that was woken and slept again in between has
 //! counted. The asking core has announced its sleep before it looks (`kernel::sleep`, S1 to S3), so of two that fall asleep at once
-//! one sees the other asleep. Once it is certain nobody can wake anybody, so everything may be read without further ado.
+//! one sees the other asleep. Once it is certain nobody can wake anybody, so everything may be read without further ado; an OS thread that
+//! comes just then is kept waiting (`activity::while_nobody`).
 //!
 //! # A cycle, or a holder that ended, while others run
 //!
@@ -83,7 +84,6 @@ fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
 
 /// A core has announced its sleep and found nothing.
 pub(crate) fn core_falls_asleep() {
-    static JUDGING: Mutex<()> = Mutex::new(());
     if activity::anybody() {
         return;
     }
@@ -92,12 +92,13 @@ pub(crate) fn core_falls_asleep() {
         return;
     }
     // Waited for, not tried: if who judges now gives it up because this core has just been awake, it is this core's turn.
-    let _judging = JUDGING.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(before) = quiet(&runtimes) else { return };
-    std::sync::atomic::fence(Ordering::SeqCst);
-    if quiet(&runtimes) == Some(before) && !activity::anybody() {
-        judge(&runtimes);
-    }
+    activity::while_nobody(|| {
+        let Some(before) = quiet(&runtimes) else { return };
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if quiet(&runtimes) == Some(before) {
+            judge(&runtimes);
+        }
+    });
 }
 
 /// A process that can go on no more, and all of its waits.

@@ -12,6 +12,7 @@ use crate::ctx;
 use crate::ended::Cancelled;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
+use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 use crate::runtime::mail;
 use crate::runtime::shared::Shared;
@@ -49,6 +50,8 @@ pub(crate) fn cancel(shared: &Shared, block: &'static Block, birth: u64) {
     if block.birth() != birth {
         return;
     }
+    // No verdict is found while this cancel is under way: its sender may be an OS thread that nobody knows of.
+    let _sender = Somebody::new();
     // ORDERING: SeqCst: with the load of `home` below it pairs with `start`'s store of the home and load of this number: either
     // the starting core sees the cancel, or its home is seen here.
     block.cancel_for.store(birth, Ordering::SeqCst);
@@ -134,6 +137,8 @@ pub(crate) fn inherited(block: &'static Block) -> bool {
 
 /// Has every core look for the VPs of `process`, which was cancelled.
 pub(crate) fn cancel_process(shared: &Shared, process: &ProcessInner) {
+    // As in `cancel`.
+    let _sender = Somebody::new();
     process.mark_cancelled();
     sweep_all(shared);
 }
