@@ -6,7 +6,7 @@
 //! environment and before the timeline suspends. Whoever takes the lock after that release and calls back finds the timeline in the
 //! queue.
 //!
-//! A call back *forwards* the timeline: its request becomes [`Relock`] to the lock it lent. So it does not wake up to find the lock
+//! A call back to another core, or of all, *forwards* the timeline: its request becomes [`Relock`] to the lock it lent. So it does not wake up to find the lock
 //! held by who called it: it is queued there, or has the lock when it wakes [design rule 1].
 //!
 //! # The dangerous race
@@ -73,7 +73,19 @@ impl Absentees {
     }
 
     /// Sends the one that has waited longest back to its lock. `false` if nobody waits.
+    ///
+    /// One that lives on the caller's core is simply made ready: it cannot run before the caller leaves the core, mostly without the lock,
+    /// and then finds it free. To queue it at the lock first would cost a request here, and two when the caller gives the lock back.
     pub fn call_back(&mut self, hidden: &mut Hidden<'_>) -> bool {
+        self.0.resume_where(1, |_, lives_here| lives_here, Turn::Called, hidden).is_ok() || self.send_back(hidden)
+    }
+
+    /// Sends all back to their locks, in the order in which they came.
+    pub fn call_back_all(&mut self, hidden: &mut Hidden<'_>) {
+        while self.send_back(hidden) {}
+    }
+
+    fn send_back(&mut self, hidden: &mut Hidden<'_>) -> bool {
         while let Some((waiter, Away { lock, timed })) = self.0.take_next(hidden) {
             // One whose wait has just ended otherwise does not count.
             if hidden.forward(waiter, lock, Relock { timed }).is_ok() {
@@ -115,7 +127,7 @@ impl RawLock {
         let held = match place.request_lending(&self.0, make, deadline) {
             Ok(Turn::Taken(held)) => held,
             Ok(Turn::Retry) => self.take_later(1, None)?,
-            Ok(Turn::Late(Ended::Deadline)) => self.take(None)?,
+            Ok(Turn::Called | Turn::Late(Ended::Deadline)) => self.take(None)?,
             Err(Ended::Deadline) => return Ok((self.take(None)?, true)),
             Ok(Turn::Late(ended)) | Err(ended) => return Err(ended),
         };

@@ -137,7 +137,7 @@ impl RawLock {
             }
             match self.0.request_until(Wait { retries }, deadline) {
                 Ok(Turn::Taken(held)) => return Ok(held),
-                Ok(Turn::Retry) => retries += 1,
+                Ok(Turn::Retry | Turn::Called) => retries += 1,
                 Ok(Turn::Late(ended)) | Err(ended) => {
                     if retries > 0 {
                         self.0.release(Withdraw);
@@ -159,7 +159,7 @@ impl RawLock {
         loop {
             match self.0.request(WaitBinding { retries })? {
                 Turn::Taken(held) => return Ok(held),
-                Turn::Retry => retries += 1,
+                Turn::Retry | Turn::Called => retries += 1,
                 Turn::Late(ended) => return Err(ended),
             }
         }

@@ -65,6 +65,8 @@ pub(super) enum Turn {
     Taken(Held),
     /// The lock was free a moment ago.
     Retry,
+    /// It waited elsewhere and is called back: it takes the lock as anybody does.
+    Called,
     /// A condition variable had sent it here when its wait ended so.
     Late(Ended),
 }
@@ -198,7 +200,7 @@ impl LockEnv {
                 None
             }
             Err(Turn::Taken(held)) => Some(held.grant),
-            Err(Turn::Retry | Turn::Late(_)) => None,
+            Err(Turn::Retry | Turn::Called | Turn::Late(_)) => None,
         }
     }
 

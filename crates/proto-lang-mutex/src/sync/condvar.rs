@@ -200,7 +200,7 @@ impl Condvar {
     /// CHANGED.notify_all(); // nobody waits: nothing happens
     /// ```
     pub fn notify_all(&self) {
-        self.0.update(|env, _, hidden| while env.waiting.call_back(hidden) {});
+        self.0.update(|env, _, hidden| env.waiting.call_back_all(hidden));
     }
 }
 
