@@ -9,6 +9,7 @@
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
 //! | have a lock in it | [`RawLock`], [`Absentees`] |
 //! | do something once | [`SetOnce`] |
+//! | pass values through it | [`Channel`], [`Backlog`] |
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
@@ -29,6 +30,8 @@ mod guarded;
 
 #[cfg(not(loom))]
 mod assign;
+#[cfg(not(loom))]
+mod channel;
 #[cfg(not(loom))]
 mod ctx;
 #[cfg(not(loom))]
@@ -69,6 +72,7 @@ mod vp;
 #[cfg(not(loom))]
 pub use self::{
     assign::{Assigner, Cores, Fifo, Lifo, Locality, Locked, Pool, Priority, Why, Work, WorkStealing},
+    channel::{Channel, SendTimeoutError},
     ended::{Cancelled, Ended, OrUnwind},
     env::{
         Ask, Backlog, Caller, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Timeline, Waiters, Woken,

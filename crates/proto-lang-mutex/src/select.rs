@@ -4,13 +4,12 @@
 //! that finds the receiver just entering its queues leaves the value in the buffer, and the receiver looks again. A value that the select
 //! itself would send lies with its token; when another branch has won it comes back to where it was taken from.
 
-use std::cell::Cell;
 use std::sync::mpsc::{RecvError, SendError};
 use std::time::{Duration, Instant};
 
-use proto_core::OrUnwind;
+use proto_core::{OrUnwind, SendTimeoutError};
 
-use crate::mpsc::{Receive, Receiver, Send, Sender};
+use crate::mpsc::{Receiver, Sender};
 use crate::time;
 
 /// Receives from, or sends to, the first of several channels that is ready: has a value, has room, or has lost its other end.
@@ -53,7 +52,7 @@ impl<'a, R> Select<'a, R> {
 
     /// Adds a channel: if it is the first, the select yields what `then` makes of what was received.
     pub fn recv<T: 'a>(self, receiver: &'a Receiver<T>, then: impl FnOnce(Result<T, RecvError>) -> R + 'a) -> Self {
-        Select { waiting: self.waiting.on(receiver.queue(), || Receive, then) }
+        Select { waiting: self.waiting.receive(&receiver.channel, then) }
     }
 
     /// Adds a channel to send to: if it is the first, the select yields what `then` makes of having sent what was in `value`.
@@ -86,11 +85,8 @@ impl<'a, R> Select<'a, R> {
         value: &'a mut Option<T>,
         then: impl FnOnce(Result<(), SendError<T>>) -> R + 'a,
     ) -> Self {
-        let value = Cell::from_mut(value);
-        let take = || Send { value: value.take().expect("there is no value to send"), waits: true };
-        let then = |sent| then(sender.outcome(sent).map_err(|error| SendError(error.into_inner())));
-        let lost = |sent| value.set(Result::err(sent).map(|(value, _)| value));
-        Select { waiting: self.waiting.on_returning(sender.queue(), take, then, lost) }
+        let then = |sent: Result<_, SendTimeoutError<_>>| then(sent.map_err(|error| SendError(error.into_inner())));
+        Select { waiting: self.waiting.send(&sender.channel, value, then) }
     }
 
     /// Waits for the first.

@@ -1,25 +1,23 @@
 //! Queues from many senders to one receiver, in the shapes of [`std::sync::mpsc`]. Reached by users as `sync::mpsc`.
 //!
+//! The core's [`Channel`] is what passes the values; here are its two ends.
+//!
 //! | file | what lives there |
 //! |---|---|
-//! | `queue` | the environment of a channel, its requests, its dangerous races |
 //! | `sender` | [`Sender`], [`SyncSender`] |
 //! | `receiver` | [`Receiver`] and its iterators |
 
-mod queue;
 mod receiver;
 mod sender;
 
+pub use proto_core::SendTimeoutError;
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
-pub use sender::{SendTimeoutError, Sender, SyncSender};
+pub use sender::{Sender, SyncSender};
 
-pub(crate) use queue::{Receive, Send};
-
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use proto_core::EnvCell;
-
-use queue::Queue;
+use proto_core::Channel;
 
 /// A queue without a bound: sending never waits.
 ///
@@ -57,6 +55,6 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
 
 #[track_caller]
 fn ends<T, B>(bound: usize) -> (Sender<T, B>, Receiver<T>) {
-    let queue = Arc::new(EnvCell::new(Queue::new(bound)));
-    (Sender::new(Arc::clone(&queue)), Receiver::new(queue))
+    let channel = Arc::new(Channel::new(bound));
+    (Sender { channel: Arc::clone(&channel), _bound: PhantomData }, Receiver { channel, _one: PhantomData })
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvError, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use proto_core::{EnvCell, OrUnwind};
+use proto_core::Channel;
 
-use super::queue::{DropReceiver, Queue, Receive, TryReceive};
 use crate::time;
 
 /// The receiving end of a channel. One timeline at a time uses it.
@@ -20,20 +19,12 @@ use crate::time;
 /// });
 /// ```
 pub struct Receiver<T> {
-    queue: Arc<EnvCell<Queue<T>>>,
+    pub(crate) channel: Arc<Channel<T>>,
     /// `Send`, but not `Sync`.
-    _one: PhantomData<std::cell::Cell<()>>,
+    pub(super) _one: PhantomData<std::cell::Cell<()>>,
 }
 
 impl<T> Receiver<T> {
-    pub(super) fn new(queue: Arc<EnvCell<Queue<T>>>) -> Self {
-        Receiver { queue, _one: PhantomData }
-    }
-
-    pub(crate) fn queue(&self) -> &EnvCell<Queue<T>> {
-        &self.queue
-    }
-
     /// The next value; waits for it.
     ///
     /// # Errors
@@ -46,7 +37,7 @@ impl<T> Receiver<T> {
     #[inline]
     #[track_caller]
     pub fn recv(&self) -> Result<T, RecvError> {
-        self.queue.request(Receive).or_unwind()
+        self.channel.receive(None).map_err(|_| RecvError)
     }
 
     /// The next value, if it is there.
@@ -70,7 +61,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
-        self.queue.request(TryReceive).or_unwind()?.ok_or(TryRecvError::Empty)
+        self.channel.try_receive()
     }
 
     /// As [`recv`](Self::recv), for at most `timeout`.
@@ -94,7 +85,7 @@ impl<T> Receiver<T> {
     /// ```
     #[track_caller]
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        self.recv_by(time::after(timeout))
+        self.channel.receive(time::after(timeout))
     }
 
     /// As [`recv`](Self::recv), until `deadline`.
@@ -108,12 +99,7 @@ impl<T> Receiver<T> {
     /// As [`recv`](Self::recv).
     #[track_caller]
     pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
-        self.recv_by(Some(deadline))
-    }
-
-    #[track_caller]
-    fn recv_by(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        Ok(self.queue.request_until(Receive, deadline).in_time().ok_or(RecvTimeoutError::Timeout)??)
+        self.channel.receive(Some(deadline))
     }
 
     /// An iterator that waits for each value, and ends when all senders are gone.
@@ -138,7 +124,7 @@ impl<T> Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.queue.release(DropReceiver);
+        self.channel.drop_receiver();
     }
 }
 

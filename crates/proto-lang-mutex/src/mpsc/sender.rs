@@ -1,56 +1,20 @@
 //! The senders' ends of a channel.
 
-use std::error::Error;
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, TrySendError};
 use std::time::{Duration, Instant};
 
-use proto_core::{Backlog, Ended, EnvCell, OrUnwind};
+use proto_core::{Channel, SendTimeoutError};
 
-use super::queue::{AddSender, DropSender, Grow, Queue, Send, Sent, Unsent};
 use crate::time;
-
-/// Why [`SyncSender::send_timeout`] did not send; the value comes back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum SendTimeoutError<T> {
-    /// There was no room in time.
-    Timeout(T),
-    /// The receiver is gone.
-    Disconnected(T),
-}
-
-impl<T> SendTimeoutError<T> {
-    /// The value.
-    pub fn into_inner(self) -> T {
-        match self {
-            SendTimeoutError::Timeout(value) | SendTimeoutError::Disconnected(value) => value,
-        }
-    }
-}
-
-impl<T> fmt::Debug for SendTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if let SendTimeoutError::Timeout(_) = self { "Timeout(..)" } else { "Disconnected(..)" })
-    }
-}
-
-impl<T> fmt::Display for SendTimeoutError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let timeout = matches!(self, SendTimeoutError::Timeout(_));
-        f.write_str(if timeout { "timed out waiting on a full channel" } else { "sending on a closed channel" })
-    }
-}
-
-impl<T> Error for SendTimeoutError<T> {}
 
 /// The sending end of a [`channel`](super::channel). Each clone is a sender of its own.
 ///
 /// `B` says whether the queue has a bound, so that sending may wait: see [`SyncSender`].
 pub struct Sender<T, B = Unbounded> {
-    queue: Arc<EnvCell<Queue<T>>>,
-    _bound: PhantomData<B>,
+    pub(crate) channel: Arc<Channel<T>>,
+    pub(super) _bound: PhantomData<B>,
 }
 
 /// The sending end of a [`sync_channel`](super::sync_channel). Each clone is a sender of its own.
@@ -77,7 +41,7 @@ impl<T> Sender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.send_waiting(value)
+        self.channel.send(value, None).map_err(|error| SendError(error.into_inner()))
     }
 }
 
@@ -94,7 +58,7 @@ impl<T> SyncSender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.send_waiting(value)
+        self.channel.send(value, None).map_err(|error| SendError(error.into_inner()))
     }
 
     /// Sends `value` if there is room: without a bound of at least 1, if the receiver waits.
@@ -108,7 +72,7 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        self.send_by(value, false, None).map_err(|error| match error {
+        self.channel.try_send(value).map_err(|error| match error {
             SendTimeoutError::Timeout(value) => TrySendError::Full(value),
             SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
         })
@@ -137,7 +101,7 @@ impl<T> SyncSender<T> {
     /// ```
     #[track_caller]
     pub fn send_timeout(&self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_by(value, true, time::after(timeout))
+        self.channel.send(value, time::after(timeout))
     }
 
     /// As [`send`](Self::send), until `deadline`.
@@ -151,68 +115,20 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn send_deadline(&self, value: T, deadline: Instant) -> Result<(), SendTimeoutError<T>> {
-        self.send_by(value, true, Some(deadline))
-    }
-}
-
-impl<T, B> Sender<T, B> {
-    pub(super) fn new(queue: Arc<EnvCell<Queue<T>>>) -> Self {
-        Sender { queue, _bound: PhantomData }
-    }
-
-    pub(crate) fn queue(&self) -> &EnvCell<Queue<T>> {
-        &self.queue
-    }
-
-    #[inline]
-    #[track_caller]
-    fn send_waiting(&self, value: T) -> Result<(), SendError<T>> {
-        self.send_by(value, true, None).map_err(|error| SendError(error.into_inner()))
-    }
-
-    #[inline]
-    #[track_caller]
-    fn send_by(&self, value: T, waits: bool, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        match self.queue.request_until(Send { value, waits }, deadline).or_unwind() {
-            Ok(()) => Ok(()),
-            Err((value, why)) => self.unsent(value, why, waits, deadline),
-        }
-    }
-
-    /// What came of a request to send, in the widest of the error types. It is made again if the queue had no memory.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn outcome(&self, sent: Sent<T>) -> Result<(), SendTimeoutError<T>> {
-        sent.or_else(|(value, why)| self.unsent(value, why, true, None))
-    }
-
-    #[track_caller]
-    fn unsent(&self, value: T, why: Unsent, waits: bool, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        match why {
-            Unsent::NoMemory(more) => {
-                drop(self.queue.release_asking(Grow(Backlog::with_capacity(more))));
-                self.send_by(value, waits, deadline)
-            }
-            Unsent::Refused => Err(SendTimeoutError::Disconnected(value)),
-            Unsent::Full | Unsent::GaveUp(Ended::Deadline) => Err(SendTimeoutError::Timeout(value)),
-            Unsent::GaveUp(ended) => {
-                drop(value);
-                Err(ended).or_unwind()
-            }
-        }
+        self.channel.send(value, Some(deadline))
     }
 }
 
 impl<T, B> Clone for Sender<T, B> {
     fn clone(&self) -> Self {
-        self.queue.release(AddSender);
-        Sender::new(Arc::clone(&self.queue))
+        self.channel.add_sender();
+        Sender { channel: Arc::clone(&self.channel), _bound: PhantomData }
     }
 }
 
 impl<T, B> Drop for Sender<T, B> {
     fn drop(&mut self) {
-        self.queue.release(DropSender);
+        self.channel.drop_sender();
     }
 }
 

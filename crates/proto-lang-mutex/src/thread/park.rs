@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use proto_core::{Caller, Hidden, Kind, OrUnwind, RequestHandler, VpRef, Waiters};
+use proto_core::{Ask, OrUnwind, VpRef, Waiters};
 
 use super::Thread;
 use crate::time;
@@ -19,29 +19,14 @@ struct Token {
     parked: Waiters<()>,
 }
 
-struct Park;
-struct Unpark;
-
-impl RequestHandler<Park> for Token {
-    type Reply = ();
-    fn handle(&mut self, _: Park, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if std::mem::take(&mut self.given) { hidden.answer(caller, ()) } else { self.parked.push(caller, hidden) }
-    }
-}
-
-impl RequestHandler<Unpark> for Token {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: Unpark, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.given = self.parked.resume_next((), hidden).is_err();
-        hidden.answer(caller, ());
-    }
-}
-
 #[track_caller]
 fn park_by(deadline: Option<Instant>) {
     let token = VpRef::current().environment::<Token>().expect("the calling thread has not ended");
-    token.request_until(Park, deadline).in_time();
+    let take = Ask::new(|token: &mut Token, caller, hidden| match std::mem::take(&mut token.given) {
+        true => hidden.answer(caller, ()),
+        false => token.parked.push(caller, hidden),
+    });
+    token.request_until(take, deadline).in_time();
 }
 
 /// Waits for the calling thread's token, and takes it.
@@ -87,7 +72,7 @@ impl Thread {
     /// Gives the thread its token, if it has none: it goes on if it is parked, or when it next parks.
     pub fn unpark(&self) {
         if let Some(token) = self.vp().environment::<Token>() {
-            token.release(Unpark);
+            token.update(|token, _, hidden| token.given = token.parked.resume_next((), hidden).is_err());
         }
     }
 }

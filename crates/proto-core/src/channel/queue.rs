@@ -18,24 +18,25 @@
 //! comes again; the values move a few at a time (`Backlog`). A value that was not sent comes back each time, so another sender may be
 //! first: values of one sender keep their order.
 
-use std::sync::mpsc::RecvError;
+use std::sync::mpsc::TryRecvError;
 
-use proto_core::{Backlog, Caller, Ended, Hidden, Kind, RequestHandler, Waiters};
+use crate::ended::Ended;
+use crate::env::{Backlog, Caller, Hidden, RequestHandler, Waiters};
 
-pub(crate) struct Queue<T> {
+pub(super) struct Queue<T> {
     buffer: Backlog<T>,
     /// How many values `buffer` may hold; the largest number: any.
     bound: usize,
     senders: usize,
     receiver_gone: bool,
-    receiving: Waiters<Result<T, RecvError>>,
+    receiving: Waiters<Result<T, TryRecvError>>,
     sending: Waiters<Sent<T>, T>,
 }
 
 /// What comes of a value that is to be sent: if it is not, it comes back with the reason.
-pub(crate) type Sent<T> = Result<(), (T, Unsent)>;
+pub(super) type Sent<T> = Result<(), (T, Unsent)>;
 
-pub(crate) enum Unsent {
+pub(super) enum Unsent {
     /// There is no receiver any more.
     Refused,
     /// There is no room, and the sender was not to wait.
@@ -47,23 +48,15 @@ pub(crate) enum Unsent {
 }
 
 /// Send a value; waits for room, or not.
-pub(crate) struct Send<T> {
-    pub(crate) value: T,
-    pub(crate) waits: bool,
+pub(super) struct Send<T> {
+    pub(super) value: T,
+    pub(super) waits: bool,
 }
 
-/// The next value, waiting for it.
-pub(crate) struct Receive;
-
-/// The next value, if there is one: `None` if not.
-pub(super) struct TryReceive;
-
-/// Memory for `buffer`. What is not needed is the reply.
-pub(super) struct Grow<T>(pub(super) Backlog<T>);
-
-pub(super) struct AddSender;
-pub(super) struct DropSender;
-pub(super) struct DropReceiver;
+/// The next value; waits for it, or not.
+pub(super) struct Receive {
+    pub(super) waits: bool,
+}
 
 impl<T> Queue<T> {
     pub(super) const fn new(bound: usize) -> Self {
@@ -82,6 +75,29 @@ impl<T> Queue<T> {
         }
         assert!(self.buffer.push(next).is_ok(), "there is memory for what was just taken out");
         first
+    }
+
+    /// Room for `buffer`. Gives what is not needed.
+    pub(super) fn grow(&mut self, room: Backlog<T>) -> Backlog<T> {
+        self.buffer.grow(room)
+    }
+
+    pub(super) fn add_sender(&mut self) {
+        self.senders += 1;
+    }
+
+    pub(super) fn drop_sender(&mut self, hidden: &mut Hidden<'_>) {
+        self.senders -= 1;
+        if self.senders == 0 {
+            // If the receiver waits, there is nothing to receive.
+            let _ = self.receiving.resume_next(Err(TryRecvError::Disconnected), hidden);
+        }
+    }
+
+    pub(super) fn drop_receiver(&mut self, hidden: &mut Hidden<'_>) {
+        self.receiver_gone = true;
+        while self.sending.resume_next_with(|value| Err((value, Unsent::Refused)), hidden).is_some() {}
+        hidden.drop_later(std::mem::take(&mut self.buffer));
     }
 }
 
@@ -111,68 +127,16 @@ impl<T> RequestHandler<Send<T>> for Queue<T> {
 }
 
 impl<T> RequestHandler<Receive> for Queue<T> {
-    type Reply = Result<T, RecvError>;
+    type Reply = Result<T, TryRecvError>;
     // Nothing in here panics once the caller is queued.
     const UNWINDS: bool = true;
     #[inline]
-    fn handle(&mut self, _: Receive, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
+    fn handle(&mut self, Receive { waits }: Receive, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
         match self.take(hidden) {
             Some(value) => hidden.answer(caller, Ok(value)),
-            None if self.senders == 0 => hidden.answer(caller, Err(RecvError)),
-            None => self.receiving.push(caller, hidden),
+            None if self.senders == 0 => hidden.answer(caller, Err(TryRecvError::Disconnected)),
+            None if waits => self.receiving.push(caller, hidden),
+            None => hidden.answer(caller, Err(TryRecvError::Empty)),
         }
-    }
-}
-
-impl<T> RequestHandler<TryReceive> for Queue<T> {
-    type Reply = Result<Option<T>, RecvError>;
-    fn handle(&mut self, _: TryReceive, caller: Caller<'_, Self::Reply>, hidden: &mut Hidden<'_>) {
-        let reply = match self.take(hidden) {
-            None if self.senders == 0 => Err(RecvError),
-            value => Ok(value),
-        };
-        hidden.answer(caller, reply);
-    }
-}
-
-impl<T> RequestHandler<Grow<T>> for Queue<T> {
-    type Reply = Backlog<T>;
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, Grow(room): Grow<T>, caller: Caller<'_, Backlog<T>>, hidden: &mut Hidden<'_>) {
-        let left = self.buffer.grow(room);
-        hidden.answer(caller, left);
-    }
-}
-
-impl<T> RequestHandler<AddSender> for Queue<T> {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: AddSender, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.senders += 1;
-        hidden.answer(caller, ());
-    }
-}
-
-impl<T> RequestHandler<DropSender> for Queue<T> {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: DropSender, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.senders -= 1;
-        if self.senders == 0 {
-            // If the receiver waits, there is nothing to receive.
-            let _ = self.receiving.resume_next(Err(RecvError), hidden);
-        }
-        hidden.answer(caller, ());
-    }
-}
-
-impl<T> RequestHandler<DropReceiver> for Queue<T> {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: DropReceiver, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.receiver_gone = true;
-        while self.sending.resume_next_with(|value| Err((value, Unsent::Refused)), hidden).is_some() {}
-        hidden.drop_later(std::mem::take(&mut self.buffer));
-        hidden.answer(caller, ());
     }
 }

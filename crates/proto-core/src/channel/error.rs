@@ -1,0 +1,37 @@
+//! What std has no stable type for.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a value was not sent; it comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendTimeoutError<T> {
+    /// There was no room in time.
+    Timeout(T),
+    /// The receiver is gone.
+    Disconnected(T),
+}
+
+impl<T> SendTimeoutError<T> {
+    /// The value.
+    pub fn into_inner(self) -> T {
+        match self {
+            SendTimeoutError::Timeout(value) | SendTimeoutError::Disconnected(value) => value,
+        }
+    }
+}
+
+impl<T> fmt::Debug for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if let SendTimeoutError::Timeout(_) = self { "Timeout(..)" } else { "Disconnected(..)" })
+    }
+}
+
+impl<T> fmt::Display for SendTimeoutError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let timeout = matches!(self, SendTimeoutError::Timeout(_));
+        f.write_str(if timeout { "timed out waiting on a full channel" } else { "sending on a closed channel" })
+    }
+}
+
+impl<T> Error for SendTimeoutError<T> {}
