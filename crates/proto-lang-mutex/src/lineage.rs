@@ -5,9 +5,9 @@
 //! create by themselves.
 //!
 //! The lock of a section is made when its number is first used. The table of them is held for a look-up only, never while a section
-//! runs; when it has doubled, the locks that nobody uses go.
+//! runs; when it is full, the locks that nobody uses go, and it gets room for as many as are left.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
@@ -61,13 +61,7 @@ impl<T> Singleton<T> {
 #[derive(Default)]
 struct OfProcess {
     isolation: Mutex<()>,
-    sections: Mutex<Sections>,
-}
-
-#[derive(Default)]
-struct Sections {
-    by_number: BTreeMap<u64, Arc<Mutex<()>>>,
-    sweep_at: usize,
+    sections: Mutex<HashMap<u64, Arc<Mutex<()>>>>,
 }
 
 vp_local! {
@@ -179,9 +173,10 @@ pub fn try_transaction<R>(number: u64, f: impl FnOnce() -> R) -> Result<R, OutOf
 fn section(number: u64) -> Arc<Mutex<()>> {
     let process = of_process::<OfProcess>();
     let mut sections = process.sections.lock_binding();
-    if sections.by_number.len() >= sections.sweep_at {
-        sections.by_number.retain(|_, section| Arc::strong_count(section) > 1);
-        sections.sweep_at = 64.max(2 * sections.by_number.len());
+    if sections.len() == sections.capacity() {
+        sections.retain(|_, section| Arc::strong_count(section) > 1);
+        let used = sections.len();
+        sections.reserve(used + 1);
     }
-    Arc::clone(sections.by_number.entry(number).or_default())
+    Arc::clone(sections.entry(number).or_default())
 }

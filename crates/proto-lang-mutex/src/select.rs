@@ -7,7 +7,7 @@
 use std::sync::mpsc::{RecvError, SendError};
 use std::time::{Duration, Instant};
 
-use proto_core::{OrUnwind, SendTimeoutError};
+use proto_core::OrUnwind;
 
 use crate::mpsc::{Receiver, Sender};
 use crate::time;
@@ -36,7 +36,7 @@ pub struct Select<'a, R> {
     waiting: proto_core::Select<'a, R>,
 }
 
-opaque!(Select<'a, R>);
+opaque!(Select[R], Select<'_, R>);
 
 impl<R> Default for Select<'_, R> {
     fn default() -> Self {
@@ -79,14 +79,13 @@ impl<'a, R> Select<'a, R> {
     /// let sent = Select::new().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
     /// assert_eq!((sent, next), (false, Some(6)));
     /// ```
-    pub fn send<T: 'a, B>(
+    pub fn send<T: 'a, const BOUNDED: bool>(
         self,
-        sender: &'a Sender<T, B>,
+        sender: &'a Sender<T, BOUNDED>,
         value: &'a mut Option<T>,
         then: impl FnOnce(Result<(), SendError<T>>) -> R + 'a,
     ) -> Self {
-        let then = |sent: Result<_, SendTimeoutError<_>>| then(sent.map_err(|error| SendError(error.into_inner())));
-        Select { waiting: self.waiting.send(&sender.channel, value, then) }
+        Select { waiting: self.waiting.send(&sender.channel, value, |sent| then(sent.map_err(SendError::from))) }
     }
 
     /// Waits for the first.
@@ -116,7 +115,7 @@ impl<'a, R> Select<'a, R> {
     /// ```
     #[track_caller]
     pub fn wait_timeout(self, timeout: Duration) -> Option<R> {
-        self.wait_by(time::after(timeout))
+        self.waiting.wait(time::after(timeout)).in_time().map(|(_, result)| result)
     }
 
     /// As [`wait`](Self::wait), until `deadline`: `None` if that has come.
@@ -126,12 +125,7 @@ impl<'a, R> Select<'a, R> {
     /// As [`wait`](Self::wait).
     #[track_caller]
     pub fn wait_until(self, deadline: Instant) -> Option<R> {
-        self.wait_by(Some(deadline))
-    }
-
-    #[track_caller]
-    fn wait_by(self, deadline: Option<Instant>) -> Option<R> {
-        self.waiting.wait(deadline).in_time().map(|(_, result)| result)
+        self.waiting.wait(Some(deadline)).in_time().map(|(_, result)| result)
     }
 }
 
@@ -185,9 +179,7 @@ impl<'a, R> Select<'a, R> {
 /// ```
 #[macro_export]
 macro_rules! select {
-    (@ $select:expr;) => {
-        $select.wait()
-    };
+    (@ $select:expr;) => { $select.wait() };
     (@ $select:expr; default => $default:expr $(,)?) => {
         $crate::select!(@ $select; default(::core::time::Duration::ZERO) => $default)
     };
@@ -203,7 +195,5 @@ macro_rules! select {
     (@ $select:expr; send($sender:expr, $value:expr) -> $sent:pat => $result:expr $(, $($others:tt)*)?) => {
         $crate::select!(@ $select.send(&$sender, &mut $value, |$sent| $result); $($($others)*)?)
     };
-    ($($branches:tt)+) => {
-        $crate::select!(@ $crate::Select::new(); $($branches)+)
-    };
+    ($($branches:tt)+) => { $crate::select!(@ $crate::Select::new(); $($branches)+) };
 }

@@ -9,8 +9,8 @@ pub(crate) fn after(timeout: Duration) -> Option<Instant> {
 
 /// Shows a type by its name alone, or with one field, whatever its parameters are.
 macro_rules! opaque {
-    ($name:ident<$($param:tt),+> $(, $field:ident)?) => {
-        impl<$($param),+> std::fmt::Debug for $name<$($param),+> {
+    ($name:ident[$($param:tt)*], $type:ty $(, $field:ident)?) => {
+        impl<$($param)*> std::fmt::Debug for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))$(.field(stringify!($field), &self.$field))?.finish_non_exhaustive()
             }

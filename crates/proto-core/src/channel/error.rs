@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::mpsc::{SendError, TrySendError};
 
 /// Why a value was not sent; it comes back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -35,3 +36,18 @@ impl<T> fmt::Display for SendTimeoutError<T> {
 }
 
 impl<T> Error for SendTimeoutError<T> {}
+
+impl<T> From<SendTimeoutError<T>> for SendError<T> {
+    fn from(error: SendTimeoutError<T>) -> Self {
+        SendError(error.into_inner())
+    }
+}
+
+impl<T> From<SendTimeoutError<T>> for TrySendError<T> {
+    fn from(error: SendTimeoutError<T>) -> Self {
+        match error {
+            SendTimeoutError::Timeout(value) => TrySendError::Full(value),
+            SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
+        }
+    }
+}

@@ -54,7 +54,7 @@ pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
 }
 
 #[track_caller]
-fn ends<T, B>(bound: usize) -> (Sender<T, B>, Receiver<T>) {
+fn ends<T, const BOUNDED: bool>(bound: usize) -> (Sender<T, BOUNDED>, Receiver<T>) {
     let channel = Arc::new(Channel::new(bound));
-    (Sender { channel: Arc::clone(&channel), _bound: PhantomData }, Receiver { channel, _one: PhantomData })
+    (Sender { channel: Arc::clone(&channel) }, Receiver { channel, _one: PhantomData })
 }

@@ -104,7 +104,7 @@ impl<T> Receiver<T> {
 
     /// An iterator that waits for each value, and ends when all senders are gone.
     pub fn iter(&self) -> Iter<'_, T> {
-        Values::of(self)
+        Values { receiver: self, _value: PhantomData }
     }
 
     /// An iterator over the values that are there.
@@ -118,7 +118,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [1, 2]);
     /// ```
     pub fn try_iter(&self) -> TryIter<'_, T> {
-        Values::of(self)
+        Values { receiver: self, _value: PhantomData }
     }
 }
 
@@ -145,12 +145,6 @@ pub type TryIter<'a, T> = Values<T, &'a Receiver<T>, false>;
 /// An iterator over what a [`Receiver`] receives, which it owns.
 pub type IntoIter<T> = Values<T, Receiver<T>, true>;
 
-impl<T, R, const WAITS: bool> Values<T, R, WAITS> {
-    fn of(receiver: R) -> Self {
-        Values { receiver, _value: PhantomData }
-    }
-}
-
 impl<T, R: Borrow<Receiver<T>>, const WAITS: bool> Iterator for Values<T, R, WAITS> {
     type Item = T;
 
@@ -174,8 +168,8 @@ impl<T> IntoIterator for Receiver<T> {
     type IntoIter = IntoIter<T>;
 
     fn into_iter(self) -> IntoIter<T> {
-        Values::of(self)
+        Values { receiver: self, _value: PhantomData }
     }
 }
 
-opaque!(Receiver<T>);
+opaque!(Receiver[T], Receiver<T>);

@@ -1,6 +1,5 @@
 //! The senders' ends of a channel.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::mpsc::{SendError, TrySendError};
 use std::time::{Duration, Instant};
@@ -11,22 +10,13 @@ use crate::time;
 
 /// The sending end of a [`channel`](super::channel). Each clone is a sender of its own.
 ///
-/// `B` says whether the queue has a bound, so that sending may wait: see [`SyncSender`].
-pub struct Sender<T, B = Unbounded> {
+/// `BOUNDED` says whether the queue has a bound, so that sending may wait: see [`SyncSender`].
+pub struct Sender<T, const BOUNDED: bool = false> {
     pub(crate) channel: Arc<Channel<T>>,
-    pub(super) _bound: PhantomData<B>,
 }
 
 /// The sending end of a [`sync_channel`](super::sync_channel). Each clone is a sender of its own.
-pub type SyncSender<T> = Sender<T, Bounded>;
-
-/// The mark of a [`Sender`] to a queue without a bound.
-#[derive(Debug)]
-pub enum Unbounded {}
-
-/// The mark of a [`Sender`] to a queue with a bound.
-#[derive(Debug)]
-pub enum Bounded {}
+pub type SyncSender<T> = Sender<T, true>;
 
 impl<T> Sender<T> {
     /// Sends `value`. Never waits.
@@ -41,7 +31,7 @@ impl<T> Sender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.channel.send(value, None).map_err(|error| SendError(error.into_inner()))
+        Ok(self.channel.send(value, None)?)
     }
 }
 
@@ -58,7 +48,7 @@ impl<T> SyncSender<T> {
     #[inline]
     #[track_caller]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.channel.send(value, None).map_err(|error| SendError(error.into_inner()))
+        Ok(self.channel.send(value, None)?)
     }
 
     /// Sends `value` if there is room: without a bound of at least 1, if the receiver waits.
@@ -72,10 +62,7 @@ impl<T> SyncSender<T> {
     /// As [`send`](Self::send).
     #[track_caller]
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        self.channel.try_send(value).map_err(|error| match error {
-            SendTimeoutError::Timeout(value) => TrySendError::Full(value),
-            SendTimeoutError::Disconnected(value) => TrySendError::Disconnected(value),
-        })
+        Ok(self.channel.try_send(value)?)
     }
 
     /// As [`send`](Self::send), for at most `timeout`.
@@ -119,17 +106,17 @@ impl<T> SyncSender<T> {
     }
 }
 
-impl<T, B> Clone for Sender<T, B> {
+impl<T, const BOUNDED: bool> Clone for Sender<T, BOUNDED> {
     fn clone(&self) -> Self {
         self.channel.add_sender();
-        Sender { channel: Arc::clone(&self.channel), _bound: PhantomData }
+        Sender { channel: Arc::clone(&self.channel) }
     }
 }
 
-impl<T, B> Drop for Sender<T, B> {
+impl<T, const BOUNDED: bool> Drop for Sender<T, BOUNDED> {
     fn drop(&mut self) {
         self.channel.drop_sender();
     }
 }
 
-opaque!(Sender<T, B>);
+opaque!(Sender[T, const BOUNDED: bool], Sender<T, BOUNDED>);

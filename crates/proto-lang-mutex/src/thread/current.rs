@@ -7,8 +7,8 @@ use proto_core::VpRef;
 /// A handle to a thread: a virtual processor, or an operating-system thread that uses these constructs.
 #[derive(Clone, Debug)]
 pub struct Thread {
-    vp: VpRef,
-    name: Option<Arc<str>>,
+    pub(super) vp: VpRef,
+    pub(super) name: Option<Arc<str>>,
 }
 
 /// A number that no other thread of the program has.
@@ -35,10 +35,6 @@ pub fn current() -> Thread {
 }
 
 impl Thread {
-    pub(super) fn new(vp: VpRef, name: Option<Arc<str>>) -> Self {
-        Thread { vp, name }
-    }
-
     /// Its number.
     pub fn id(&self) -> ThreadId {
         ThreadId(self.vp.id())

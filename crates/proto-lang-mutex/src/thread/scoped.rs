@@ -35,10 +35,7 @@ pub struct Scope<'scope, 'env> {
 /// assert_eq!(numbers, [1, 2, 3, 6]);
 /// ```
 #[track_caller]
-pub fn scope<'env, F, T>(f: F) -> T
-where
-    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
-{
+pub fn scope<'env, F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T, T>(f: F) -> T {
     match proto_core::scope_caught(|inner| f(inner.keep(Scope { inner }))) {
         (Ok(value), None) => value,
         (Ok(_), Some(_)) => panic!("a scoped thread panicked"),
@@ -97,7 +94,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     pub(super) thread: Thread,
 }
 
-opaque!(ScopedJoinHandle<'scope, T>, thread);
+opaque!(ScopedJoinHandle[T], ScopedJoinHandle<'_, T>, thread);
 
 impl<T> ScopedJoinHandle<'_, T> {
     /// The thread.

@@ -105,7 +105,7 @@ impl Builder {
     /// A [`proto_core::SpawnError`], in an [`io::Error`] as std has it. The closure is dropped then.
     pub fn spawn<F: FnOnce() -> T + Send + 'static, T: Send + 'static>(self, f: F) -> io::Result<JoinHandle<T>> {
         let handle = self.vp.spawn(f)?;
-        Ok(JoinHandle { thread: Thread::new(handle.vp(), self.name), handle })
+        Ok(JoinHandle { thread: Thread { vp: handle.vp(), name: self.name }, handle })
     }
 
     /// Starts a thread of `scope`; see [`Scope::spawn`].
@@ -113,17 +113,13 @@ impl Builder {
     /// # Errors
     ///
     /// As [`spawn`](Self::spawn).
-    pub fn spawn_scoped<'scope, 'env, F, T>(
+    pub fn spawn_scoped<'scope, F: FnOnce() -> T + Send + 'scope, T: Send + 'scope>(
         self,
-        scope: &'scope Scope<'scope, 'env>,
+        scope: &'scope Scope<'scope, '_>,
         f: F,
-    ) -> io::Result<ScopedJoinHandle<'scope, T>>
-    where
-        F: FnOnce() -> T + Send + 'scope,
-        T: Send + 'scope,
-    {
+    ) -> io::Result<ScopedJoinHandle<'scope, T>> {
         let handle = scope.inner.spawn_with(self.vp, f)?;
-        Ok(ScopedJoinHandle { thread: Thread::new(handle.vp(), self.name), handle })
+        Ok(ScopedJoinHandle { thread: Thread { vp: handle.vp(), name: self.name }, handle })
     }
 }
 
@@ -133,7 +129,7 @@ pub struct JoinHandle<T> {
     thread: Thread,
 }
 
-opaque!(JoinHandle<T>, thread);
+opaque!(JoinHandle[T], JoinHandle<T>, thread);
 
 impl<T> JoinHandle<T> {
     /// The thread.
