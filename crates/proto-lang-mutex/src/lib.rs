@@ -32,7 +32,7 @@
 //!
 //! # Beyond std
 //!
-//! [`Semaphore`], timed and `try_` forms, mapped guards, [`select!`] over channels, and the lineage's own constructs:
+//! [`Semaphore`], timed and `try_` forms, mapped guards, [`select!`] over channels, sends included, and the lineage's own constructs:
 //! [`Singleton`], [`atomic`], [`transaction`].
 //!
 //! # How it is made
