@@ -18,25 +18,9 @@ pub struct Sender<T, const BOUNDED: bool = false> {
 /// The sending end of a [`sync_channel`](super::sync_channel). Each clone is a sender of its own.
 pub type SyncSender<T> = Sender<T, true>;
 
-impl<T> Sender<T> {
-    /// Sends `value`. Never waits.
-    ///
-    /// # Errors
-    ///
-    /// Gives the value back if the receiver is gone.
-    ///
-    /// # Panics
-    ///
-    /// Unwinds if the calling virtual processor is cancelled.
-    #[inline]
-    #[track_caller]
-    pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        Ok(self.channel.send(value, None)?)
-    }
-}
-
-impl<T> SyncSender<T> {
-    /// Sends `value`; waits while there is no room. Without any room, for the receiver to take it.
+impl<T, const BOUNDED: bool> Sender<T, BOUNDED> {
+    /// Sends `value`. Into a queue with a bound: waits while there is no room; without any room, for the receiver to take it. Else it
+    /// never waits.
     ///
     /// # Errors
     ///
@@ -50,7 +34,9 @@ impl<T> SyncSender<T> {
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         Ok(self.channel.send(value, None)?)
     }
+}
 
+impl<T> SyncSender<T> {
     /// Sends `value` if there is room: without a bound of at least 1, if the receiver waits.
     ///
     /// # Errors

@@ -60,21 +60,18 @@ impl Builder {
     }
 
     /// The bytes of its stack: reserved, and used only where touched.
-    pub fn stack_size(mut self, bytes: usize) -> Self {
-        self.vp = self.vp.stack_size(bytes);
-        self
+    pub fn stack_size(self, bytes: usize) -> Self {
+        Builder { vp: self.vp.stack_size(bytes), ..self }
     }
 
     /// For assigners that look at it: 0 is the lowest, 255 the highest, 128 the usual.
-    pub fn priority(mut self, priority: u8) -> Self {
-        self.vp = self.vp.priority(priority);
-        self
+    pub fn priority(self, priority: u8) -> Self {
+        Builder { vp: self.vp.priority(priority), ..self }
     }
 
     /// The core on which it starts, and stays.
-    pub fn home(mut self, core: CoreId) -> Self {
-        self.vp = self.vp.home(core);
-        self
+    pub fn home(self, core: CoreId) -> Self {
+        Builder { vp: self.vp.home(core), ..self }
     }
 
     /// It starts on the core where `other` lives, if that is settled.
@@ -87,15 +84,13 @@ impl Builder {
     /// assert_eq!(near.join().unwrap(), 1);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn near(mut self, other: &Thread) -> Self {
-        self.vp = self.vp.near(&other.vp());
-        self
+    pub fn near(self, other: &Thread) -> Self {
+        Builder { vp: self.vp.near(&other.vp()), ..self }
     }
 
     /// Its process does not wait for it: when everything else has ended, it is cancelled.
-    pub fn daemon(mut self) -> Self {
-        self.vp = self.vp.daemon();
-        self
+    pub fn daemon(self) -> Self {
+        Builder { vp: self.vp.daemon(), ..self }
     }
 
     /// Starts the thread.
