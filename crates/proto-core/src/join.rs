@@ -34,7 +34,7 @@ impl JoinError {
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         match self {
             JoinError::Panic(payload) => payload,
-            JoinError::Cancelled => Box::new(Cancelled),
+            JoinError::Cancelled => Box::new(Cancelled { of: None }),
             JoinError::NeverRan => Box::new("the virtual processor never ran"),
         }
     }
@@ -62,7 +62,7 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-type Outcome<T> = Result<T, JoinError>;
+pub(crate) type Outcome<T> = Result<T, JoinError>;
 
 /// The environment of one VP's end.
 pub(crate) struct PacketEnv<T> {
@@ -328,17 +328,22 @@ impl<T> JoinHandle<T> {
 
     /// As [`join`](JoinHandle::join), for work that borrows from the waiting frame: not ended by a cancel.
     #[track_caller]
-    pub(crate) fn join_binding(mut self) -> Result<T, JoinError> {
+    pub(crate) fn join_binding(&mut self) -> Result<T, JoinError> {
         let outcome = self.packet().0.request(JoinBinding).unwrap_or(Err(JoinError::NeverRan));
         self.packet = None;
         outcome
     }
 }
 
+impl<T> JoinHandle<T> {
+    /// Lets go of the VP. Gives its outcome if it has ended already and nobody had that.
+    pub(crate) fn detach(&mut self) -> Option<Outcome<T>> {
+        self.packet.take()?.0.request(Detach).ok().flatten()
+    }
+}
+
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        if let Some(packet) = self.packet.take() {
-            unjoined(packet.0.request(Detach).ok().flatten());
-        }
+        unjoined(self.detach());
     }
 }

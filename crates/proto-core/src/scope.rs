@@ -46,6 +46,8 @@ struct ScopeEnv {
 
 struct Enter;
 struct Leave(Option<Payload>);
+/// A VP had panicked, and then its handle was dropped unused.
+struct Unjoined(Payload);
 struct Finish;
 
 impl RequestHandler<Enter> for ScopeEnv {
@@ -69,6 +71,18 @@ impl RequestHandler<Leave> for ScopeEnv {
         if self.running == 0 {
             let panic = self.panic.take();
             self.panic = self.waiting.resume_next(panic, hidden).err().flatten();
+        }
+        hidden.answer(caller, ());
+    }
+}
+
+impl RequestHandler<Unjoined> for ScopeEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, Unjoined(panic): Unjoined, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        match &self.panic {
+            None => self.panic = Some(panic),
+            Some(_) => hidden.drop_later(panic),
         }
         hidden.answer(caller, ());
     }
@@ -305,7 +319,16 @@ where
 #[derive(Debug)]
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,
-    _scope: PhantomData<&'scope ()>,
+    scope: &'scope ScopeHead,
+}
+
+impl<T> Drop for ScopedJoinHandle<'_, T> {
+    fn drop(&mut self) {
+        // The VP has told the scope that it ended, but left its panic to whoever would join it.
+        if let Some(Err(JoinError::Panic(payload))) = self.handle.detach() {
+            self.scope.env.release(Unjoined(payload));
+        }
+    }
 }
 
 impl<T> ScopedJoinHandle<'_, T> {
@@ -315,7 +338,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// See [`JoinError`].
     #[track_caller]
-    pub fn join(self) -> Result<T, JoinError> {
+    pub fn join(mut self) -> Result<T, JoinError> {
         let outcome = self.handle.join_binding();
         cancel::deliver_noted();
         outcome
@@ -364,7 +387,7 @@ impl<'scope> Scope<'scope, '_> {
         let (packet, of_vp) = Packet::new();
         // SAFETY: the scope waits until the VP has ended, and what `f` and `T` borrow outlives the scope.
         match unsafe { builder.spawn_packet(f, of_vp, &raw const self.head) } {
-            Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), _scope: PhantomData }),
+            Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), scope: &self.head }),
             // The closure was dropped, which has told the scope.
             Err(error) => Err(error),
         }

@@ -71,6 +71,21 @@ fn of_a_vp_it_goes_to_who_joins_else_to_the_process() {
                 });
             });
             assert_eq!(process_panic(result), "in a scope");
+            // Whether the handle is dropped before the panic or after it.
+            for late in [false, true] {
+                let caught = runtime.run(|| {
+                    catch_unwind(|| {
+                        scope(|s| {
+                            let vp = s.spawn(|| -> () { quiet_panic("in a scope, caught") });
+                            while late && !vp.is_finished() {
+                                yield_now();
+                            }
+                        });
+                    })
+                });
+                let caught = caught.expect("it went to the scope, so not to the process").unwrap_err();
+                assert_eq!(caught.downcast_ref(), Some(&"in a scope, caught"), "handle dropped late: {late}");
+            }
         }
     });
 }
