@@ -117,12 +117,27 @@ fn no_reply(ended: Ended) -> ! {
 /// A `catch_unwind` in user code can see it; swallowing it is allowed and useless: the cancel comes again at the next
 /// abandonable wait [design rule 13].
 ///
+/// Once it is dropped the unwinding is over: a panic that follows is a panic, and poisons what it should.
+///
 /// ```
-/// let caught = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new(proto_core::Cancelled)));
+/// use proto_core::Ended;
+///
+/// let caught = std::panic::catch_unwind(|| Ended::Cancelled.unwind_if_cancelled());
 /// assert!(caught.unwrap_err().is::<proto_core::Cancelled>());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
+#[derive(Debug)]
+pub struct Cancelled {
+    /// Whose unwinding it is, if a virtual processor's.
+    pub(crate) of: Option<crate::vp::VpRef>,
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        if let Some(vp) = &self.of {
+            crate::panics::cancel_swallowed(vp);
+        }
+    }
+}
 
 impl fmt::Display for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

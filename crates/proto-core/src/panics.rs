@@ -3,7 +3,8 @@
 //! `std::thread::panicking()` speaks of the OS thread. While a VP unwinds it may wait (a scope's end in a destructor, say), and other VPs of
 //! its core then run with `panicking()` true though they do not panic. So each core counts its VPs that are suspended while they unwind; while
 //! there are none, the thread's answer is the running VP's own. Else the VP's flag decides, which our panic hook set. Nobody tells when a
-//! `catch_unwind` ends an unwinding, so the flags of a VP are forgotten when it leaves its core while the thread does not panic ([`settle`]).
+//! `catch_unwind` ends an unwinding, so the flags of a VP are forgotten when it leaves its core while the thread does not panic ([`settle`]);
+//! that of a cancel already when its payload is dropped ([`cancel_swallowed`]), so that a panic right behind it is known as one.
 //!
 //! The hook also keeps the user's hook from running under an environment's lock: a panic of a handler is noted there and shown after
 //! the unlock [design rule 1].
@@ -15,6 +16,7 @@ use std::sync::{Arc, Once};
 use proto_arch::fiber::Backend;
 
 use crate::ctx::{self, Ctx};
+use crate::vp::VpRef;
 use crate::vp::block::{Block, flag};
 
 thread_local! {
@@ -61,6 +63,17 @@ fn settle_slow(block: &Block) {
     let same_thread = block.home().is_some_and(|home| home.shared().backend == Backend::Coroutine);
     if same_thread && !std::thread::panicking() {
         block.clear(flag::PANICKING | flag::CANCELLING);
+    }
+}
+
+/// The payload of `vp`'s cancel is dropped: if that VP does so itself, and not in the middle of an unwinding, it has caught it.
+#[cold]
+pub(crate) fn cancel_swallowed(vp: &VpRef) {
+    if let Some(block) = ctx::installed().and_then(Ctx::current) {
+        // While others of the core unwind as well nobody knows whether this one does; then `settle` forgets the flag later.
+        if VpRef::of(block) == *vp && !std::thread::panicking() {
+            block.clear(flag::CANCELLING);
+        }
     }
 }
 

@@ -223,6 +223,31 @@ fn a_cancelled_waiter_leaves_the_queue_and_poisons_nothing() {
 }
 
 #[test]
+fn a_panic_right_after_a_swallowed_cancel_poisons() {
+    on_1_2_4(|| {
+        let (lock, held) = (Arc::new(Mutex::new(0)), Arc::new(AtomicUsize::new(0)));
+        let holder = thread::spawn({
+            let (lock, held) = (Arc::clone(&lock), Arc::clone(&held));
+            move || {
+                let _guard = lock.lock().unwrap();
+                held.store(1, Ordering::Relaxed);
+                let parked = catch_unwind(|| {
+                    loop {
+                        thread::park();
+                    }
+                });
+                assert!(parked.unwrap_err().is::<Cancelled>());
+                std::panic::resume_unwind(Box::new("its own"));
+            }
+        });
+        until(|| held.load(Ordering::Relaxed) == 1);
+        holder.cancel().unwrap();
+        assert_eq!(holder.join().unwrap_err().downcast_ref(), Some(&"its own"));
+        assert!(lock.is_poisoned(), "it was a panic that left the data as they are");
+    });
+}
+
+#[test]
 fn a_cancelled_holder_gives_the_lock_back_and_poisons_nothing() {
     on_1_2_4(|| {
         let (lock, held) = (Arc::new(Mutex::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -7,8 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use super::block::{Block, flag, mode};
-use super::slab;
-use crate::ctx;
+use super::{VpRef, slab};
+use crate::ctx::{self, Ctx};
 use crate::ended::Cancelled;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
@@ -145,7 +145,8 @@ pub(crate) fn cancel_process(shared: &Shared, process: &ProcessInner) {
 
 /// Starts the unwinding of the calling VP.
 pub(crate) fn unwind_cancelled() -> ! {
-    crate::panics::resume_unwind(Box::new(Cancelled))
+    let block = ctx::installed().and_then(Ctx::current).filter(|block| !block.is_thread());
+    crate::panics::resume_unwind(Box::new(Cancelled { of: block.map(VpRef::of) }))
 }
 
 /// After a binding wait: unwinds if a cancel came meanwhile.
