@@ -9,6 +9,7 @@
 //! | order a fast path against a rare one without a fence in the fast one | [`barrier`] |
 //! | time in nanoseconds for the price of reading a register | [`clock`] |
 //! | which processors there are, and which share what | [`topology`] |
+//! | how long an OS thread has really run | [`usage`] |
 //! | stay on one of them; how many we may use at all | [`pin`] |
 //!
 //! Nothing here knows what a virtual processor, a task or a language is; that is `proto-core`. All the code that
@@ -32,3 +33,4 @@ pub mod park;
 pub mod pin;
 pub mod stack;
 pub mod topology;
+pub mod usage;

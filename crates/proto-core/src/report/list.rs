@@ -4,7 +4,7 @@
 //! The waiting frame then cannot go on, so the environment it is queued in is alive, and is locked to be read.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{PoisonError, mpsc};
 use std::time::Duration;
 
 use super::{Holder, Wait};
@@ -15,8 +15,10 @@ use crate::vp::VpName;
 use crate::vp::block::{Block, mode};
 use crate::vp::slab;
 
-/// How long a listing waits for a core that is busy.
+/// How long a listing waits for a core that is busy with a VP.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// For one that is not, but does not get its processor, that many times as long.
+const MOST_TIMES: u32 = 50;
 
 /// A wait, with what a graph of owners needs.
 #[derive(Clone, Debug)]
@@ -94,6 +96,10 @@ fn of_core(core: &'static Core) -> Vec<Found> {
         .collect()
 }
 
+fn alive(shared: &Shared) -> bool {
+    *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) > 0
+}
+
 /// The waits of all timelines of a runtime, as far as its cores answer in time. Not on a controller.
 pub(crate) fn of_runtime(shared: &Shared) -> Vec<Found> {
     let (send, receive) = mpsc::channel();
@@ -103,16 +109,29 @@ pub(crate) fn of_runtime(shared: &Shared) -> Vec<Found> {
             core,
             Box::new(move |core| {
                 // Nobody listens any more: it came too late.
-                let _ = send.send(of_core(core));
+                let _ = send.send((core.index, of_core(core)));
             }),
         );
     }
     drop(send);
     let mut all = Vec::new();
-    for _ in &shared.cores {
+    let mut silent: Vec<usize> = (0..shared.cores.len()).collect();
+    let mut times = 0;
+    while !silent.is_empty() {
         match receive.recv_timeout(PATIENCE) {
-            Ok(found) => all.extend(found),
-            Err(_) => break,
+            Ok((index, found)) => {
+                all.extend(found);
+                silent.retain(|&other| other != index);
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                times += 1;
+                // One that runs no VP is on its way, but the machine is busy.
+                let none_comes = silent.iter().all(|&index| shared.cores[index].ctx.current().is_some());
+                if none_comes || times >= MOST_TIMES || !alive(shared) {
+                    break;
+                }
+            }
         }
     }
     all

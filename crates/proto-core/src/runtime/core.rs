@@ -9,12 +9,13 @@
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use proto_arch::park::Parker;
 use proto_arch::topology::CoreId;
+use proto_arch::usage::ThreadTime;
 
 use super::mail::Mail;
 use super::shared::Shared;
@@ -48,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) crowded: AtomicBool,
     /// How many times the controller switched to a VP: the watchdog sees whether it still does.
     pub(crate) switches: AtomicU64,
+    /// The processor time of the controller's OS thread, on which its VPs run. Not there with an OS thread for each VP.
+    pub(crate) time: OnceLock<ThreadTime>,
     /// The earliest deadline of this core, in nanoseconds since the runtime's start; `u64::MAX`: none.
     pub(crate) next_deadline: AtomicU64,
     /// The process of which this core is just counting an end; see `process`.
@@ -112,6 +115,7 @@ impl Core {
             parker: Parker::new(),
             crowded: AtomicBool::new(false),
             switches: AtomicU64::new(0),
+            time: OnceLock::new(),
             next_deadline: AtomicU64::new(u64::MAX),
             counting: AtomicPtr::new(std::ptr::null_mut()),
             near,

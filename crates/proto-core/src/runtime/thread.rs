@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use proto_arch::fiber::Backend;
+use proto_arch::usage::ThreadTime;
+
 use super::core::Core;
 use super::shared::Shared;
 use super::{controller, idle};
@@ -37,6 +40,11 @@ pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
     // SAFETY: the core outlives this thread's use of it (above).
     unsafe { ctx::install(&raw const core.ctx) };
     core.ctx.fill_spares();
+    if shared.backend == Backend::Coroutine {
+        if let Some(time) = ThreadTime::of_this_thread() {
+            core.time.get_or_init(|| time);
+        }
+    }
     controller::run(core);
     idle::wind_up(core);
     // SAFETY: removes the pointer before the core may go.

@@ -1,7 +1,7 @@
 //! The watchdog: one OS thread for each runtime that looks at the cores from outside.
 //!
 //! Every millisecond while any core runs a VP and has other work ready: it sets the tick in that core's attention word [design rule 14]. It raises
-//! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms while others wait. When nothing
+//! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms, by the time its OS thread has really run, while others wait. When nothing
 //! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well. It also does what controllers may not
 //! do themselves (`leave`).
 //!
@@ -115,6 +115,8 @@ struct Seen {
     switches: u64,
     looks: u32,
     named: u64,
+    /// The controller's processor time then.
+    worked: Option<Duration>,
 }
 
 /// Not whether a VP runs at this moment: between two of them none does, and nobody wakes a watchdog that fell asleep on that.
@@ -167,16 +169,29 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
     let switches = core.switches.load(Ordering::Relaxed);
     if switches != seen.switches {
-        *seen = Seen { switches, looks: 0, named: seen.named };
+        *seen = Seen { switches, looks: 0, named: seen.named, worked: worked(core) };
         return;
     }
     seen.looks += 1;
-    if seen.looks == HOGGING && seen.named != switches {
+    if seen.looks >= HOGGING && seen.named != switches && has_worked(core, seen) {
         seen.named = switches;
         let before = shared.watchdog.hogs.fetch_add(1, Ordering::Relaxed);
         if let Some(block) = core.ctx.current() {
             name_hog(shared, core, block, before == 0);
         }
+    }
+}
+
+fn worked(core: &Core) -> Option<Duration> {
+    core.time.get()?.read()
+}
+
+/// Whether the core's OS thread has really run since `seen`. The system may have given its processor to another program: then its VP is no
+/// hog. Where that is not known, it has.
+fn has_worked(core: &Core, seen: &Seen) -> bool {
+    match (seen.worked, worked(core)) {
+        (Some(before), Some(now)) => now.saturating_sub(before) >= TICK * (HOGGING - 1),
+        _ => true,
     }
 }
 
