@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::cancelling::{Drops, Witness, cancelled_when, everywhere};
 use common::lang::{Gate, Lock, Mailbox, sleep};
@@ -119,15 +119,14 @@ fn in_a_select_in_a_sleep_and_at_a_join() {
 
                 let sleeps = Arc::new(AtomicBool::new(false));
                 let flag = sleeps.clone();
-                let began = Instant::now();
                 cancelled_when(
                     || sleeps.load(Ordering::Relaxed),
                     move || {
                         flag.store(true, Ordering::Relaxed);
-                        sleep(Duration::from_secs(600));
+                        // Far longer than `everywhere` waits for the end of this test.
+                        sleep(Duration::from_secs(86_400));
                     },
                 );
-                assert!(began.elapsed() < Duration::from_secs(60));
 
                 let gate = Arc::new(Gate::new());
                 let for_child = gate.clone();

@@ -4,6 +4,8 @@
 mod common;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::lang::{Gate, Lock};
@@ -51,19 +53,27 @@ fn a_migratable_vp_moves_and_goes_on() {
     watched("moves", || {
         for threads in [false, true] {
             let runtime = build(Runtime::builder().controllers(2).assigner(Heap).thread_per_vp(threads));
+            // On its own OS thread none moves: some turns show it. Else until one has; on one processor that may take a while.
+            let turns = if threads { 1000 } else { usize::MAX };
+            let moved = Arc::new(AtomicBool::new(false));
             let seen = runtime
                 .run(|| {
                     let vps: Vec<_> = (0..8)
                         .map(|n| {
+                            let moved = Arc::clone(&moved);
                             spawn(move || {
                                 let mut seen = BTreeSet::new();
                                 let mut sum = 0;
-                                let began = Instant::now();
-                                // Until it has moved; on one processor that may take a while.
-                                while seen.len() < 2 && began.elapsed() < Duration::from_secs(1) {
+                                for _ in 0..turns {
                                     yield_now();
                                     seen.insert(here());
                                     sum += n;
+                                    if seen.len() > 1 {
+                                        moved.store(true, Ordering::Relaxed);
+                                    }
+                                    if moved.load(Ordering::Relaxed) {
+                                        break;
+                                    }
                                 }
                                 std::hint::black_box(sum);
                                 seen.len()
