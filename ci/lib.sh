@@ -2,9 +2,9 @@
 #
 #   step NAME COMMAND...        runs it, notes whether it succeeded, and goes on in both cases
 #   skip NAME WHY               notes what was left out, and why
-#   summary                     prints the list, then one line in the shape of cargo's; fails if a step failed
+#   summary                     prints the list, what failed, then one line in the shape of cargo's; fails if a step failed
 #
-# A step's output is also kept in target/ci/, where `summary` counts the tests in it.
+# A step's output is also kept in target/ci/, where `summary` counts the tests in it and finds those that failed.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -58,6 +58,48 @@ ci_count() {
     ' /dev/null "$ci_logs"/*.log
 }
 
+# Names what failed in the logs of the steps, with the first words of why: of a long run often only its last lines are kept. What a script
+# that ran as a step says at its own end is left out: the lines that it speaks of stand above it. At most a page.
+ci_failures() {
+    shopt -s nullglob
+    awk '
+        function say(line) { if (said++ < 60) print "  " substr(line, 1, 220) }
+        # Of one test the last two panics: what came before may be what the test is about.
+        function flush_panics(  n) {
+            for (n = (panics > 2 ? panics - 1 : 1); n <= panics; n++) say(text[n])
+            panics = why = 0
+        }
+        FNR == 1 {
+            flush_panics()
+            inner = listed = 0
+            step = FILENAME
+            sub(/.*\//, "", step)
+            sub(/\.log$/, "", step)
+        }
+        /^==== summary/ { inner = 1 }
+        inner { next }
+        # cargo: which binary runs.
+        /^ *(Running|Doc-tests) / { binary = $2 == "unittests" ? $3 " " $4 : $2 }
+        /^test .* \.\.\. .*FAILED/ { say(step ": " binary ": " $0) }
+        # The output of the failed tests, one after the other.
+        /^failures:$/ { listed = 1 }
+        /^test result:/ || /^---- .* ----$/ { flush_panics() }
+        /^test result:/ { listed = 0 }
+        listed && /^thread .* panicked at / { text[++panics] = "  " $0; why = 3; next }
+        why > 0 && /^(stack backtrace:|note: |$)/ { why = 0 }
+        why > 0 { text[panics] = text[panics] " | " $0; why-- }
+        # Ends that no test harness lives to tell of: a watchdog, a crash, a report of a tool.
+        /^HANG: |^watchdog: |\(signal: [0-9]+|has overflowed its stack|^proto-runtime: .* overflowed/ { say(step ": " $0) }
+        /ERROR: AddressSanitizer|WARNING: ThreadSanitizer|^==[0-9]+== +(Invalid|Conditional|Use of)/ { say(step ": " $0) }
+        # A lint, a build, Miri.
+        /^error(\[E[0-9]+\])?: / && !/^error: (test failed|doctest failed|[0-9]+ targets? failed)/ { say(step ": " $0) }
+        END {
+            flush_panics()
+            if (said > 60) printf "  and %d lines more\n", said - 60
+        }
+    ' "$ci_logs"/*.log
+}
+
 summary() {
     local passed failed ignored result=ok
     read -r passed failed ignored < <(ci_count)
@@ -68,6 +110,10 @@ summary() {
     fi
     printf '\n==== summary of %s\n' "$(basename "$0")"
     printf '%s\n' "${ci_lines[@]}"
+    if [ "$ci_failed" -gt 0 ]; then
+        printf '\nwhat failed:\n'
+        ci_failures
+    fi
     printf '\ntest result: %s. %d passed; %d failed; %d ignored; 0 measured; 0 filtered out; finished in %d.00s\n' \
         "$result" "$passed" "$failed" "$ignored" $((SECONDS - ci_begin))
     [ "$result" = ok ]
