@@ -243,9 +243,36 @@ impl<T> fmt::Debug for Turn<'_, T> {
     }
 }
 
+impl<T> From<T> for SetOnce<T> {
+    /// One that is set.
+    #[track_caller]
+    fn from(value: T) -> Self {
+        let once = SetOnce::new();
+        if let Some(turn) = once.turn(false) {
+            turn.set(value);
+        }
+        once
+    }
+}
+
+impl<T: Clone> Clone for SetOnce<T> {
+    /// Has a copy of the value if it is set. It is not poisoned, and does not [poison](Self::poisoning).
+    fn clone(&self) -> Self {
+        self.get().cloned().map_or_else(SetOnce::new, SetOnce::from)
+    }
+}
+
+impl<T: PartialEq> PartialEq for SetOnce<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for SetOnce<T> {}
+
 impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SetOnce").field(&self.get()).finish()
+        self.get().fmt(f)
     }
 }
 
@@ -290,6 +317,16 @@ mod test {
         drop(turn);
         place.turn(true).expect("nobody has set it").set(5);
         assert_eq!(place.wait(false, None), Some(&5));
+    }
+
+    #[test]
+    fn a_copy_has_a_value_of_its_own() {
+        let (unset, set) = (SetOnce::<u32>::new(), SetOnce::from(5));
+        assert_eq!(set, set.clone());
+        assert_ne!(set, unset);
+        let copy = unset.clone();
+        copy.get_or_make(|| 6);
+        assert_eq!((unset.get(), copy.get()), (None, Some(&6)));
     }
 
     #[test]

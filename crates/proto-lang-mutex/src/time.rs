@@ -1,4 +1,4 @@
-//! What all constructs share: deadlines, and how the types whose fields say nothing are shown.
+//! What all constructs share: deadlines, how the types whose fields say nothing are shown, and defaults.
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,18 @@ macro_rules! opaque {
         impl<$($param)*> std::fmt::Debug for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))$(.field(stringify!($field), &self.$field))?.finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// The default of a type that is made without arguments. Reports name it by the place where it is asked for.
+macro_rules! made_by_new {
+    ($name:ident $(<$param:ident>)?) => {
+        impl $(<$param>)? Default for $name $(<$param>)? {
+            #[track_caller]
+            fn default() -> Self {
+                $name::new()
             }
         }
     };

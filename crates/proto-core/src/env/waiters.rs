@@ -277,4 +277,35 @@ impl<T> Waiters<T> {
     pub fn push(&mut self, caller: Caller<'_, T>, hidden: &mut Hidden<'_>) {
         self.push_with(caller, (), hidden);
     }
+
+    /// Lets the caller of an [adaptive](super::EnvCell::ask_adaptive) request have what it wants, if it has `got` it: it
+    /// [holds](Hidden::holds) the object from now on. Else it tries again while the holder may be running, or, the `last` time, is queued.
+    ///
+    /// # Examples
+    ///
+    /// A lock that spins before it queues:
+    ///
+    /// ```
+    /// use proto_core::{Ended, EnvCell, Grant, Waiters};
+    ///
+    /// struct LockEnv { free: Option<Grant>, waiting: Waiters<Grant> }
+    ///
+    /// fn acquire(lock: &EnvCell<LockEnv>) -> Result<Grant, Ended> {
+    ///     lock.ask_adaptive(|last, env, caller, hidden| env.waiting.hold_or_push(env.free.take(), last, caller, hidden), None)
+    /// }
+    ///
+    /// let lock = EnvCell::new(LockEnv { free: Some(Grant::new()), waiting: Waiters::new() });
+    /// assert!(acquire(&lock).is_ok());
+    /// ```
+    #[inline]
+    pub fn hold_or_push(&mut self, got: Option<T>, last: bool, caller: Caller<'_, T>, hidden: &mut Hidden<'_>) {
+        match got {
+            Some(got) => {
+                hidden.holds(&caller);
+                hidden.answer(caller, got);
+            }
+            None if !last && hidden.holder_runs_elsewhere() => hidden.try_again(caller),
+            None => self.push(caller, hidden),
+        }
+    }
 }

@@ -28,6 +28,14 @@ impl WaitTimeoutResult {
     }
 }
 
+/// What a timed wait returns: the guard in any case, and whether the time was over.
+type Timed<'a, T> = LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)>;
+
+/// For waits without a deadline.
+fn guard_alone<T: ?Sized>(waited: Timed<'_, T>) -> LockResult<MutexGuard<'_, T>> {
+    waited.map(|(guard, _)| guard).map_err(|error| PoisonError::new(error.into_inner().0))
+}
+
 /// A condition variable, as [`std::sync::Condvar`].
 ///
 /// Unlike std's it may be used with several mutexes at a time; and it wakes nobody without a reason, though programs had
@@ -72,7 +80,7 @@ impl Condvar {
     /// Unwinds, without the lock, if the calling virtual processor is cancelled.
     #[track_caller]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
-        self.wait_until(guard, None).map(|(guard, _)| guard).map_err(|error| PoisonError::new(error.into_inner().0))
+        guard_alone(self.wait_until(guard, None))
     }
 
     /// Waits while `condition` holds.
@@ -97,13 +105,10 @@ impl Condvar {
     #[track_caller]
     pub fn wait_while<'a, T: ?Sized>(
         &self,
-        mut guard: MutexGuard<'a, T>,
-        mut condition: impl FnMut(&mut T) -> bool,
+        guard: MutexGuard<'a, T>,
+        condition: impl FnMut(&mut T) -> bool,
     ) -> LockResult<MutexGuard<'a, T>> {
-        while condition(&mut guard) {
-            guard = self.wait(guard)?;
-        }
-        Ok(guard)
+        guard_alone(self.wait_while_until(guard, None, condition))
     }
 
     /// As [`wait`](Self::wait), for a notification within `timeout`. The lock is taken again in any case.
@@ -128,11 +133,7 @@ impl Condvar {
     /// # drop(guard);
     /// ```
     #[track_caller]
-    pub fn wait_timeout<'a, T: ?Sized>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        timeout: Duration,
-    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+    pub fn wait_timeout<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> Timed<'a, T> {
         self.wait_until(guard, time::after(timeout))
     }
 
@@ -148,19 +149,26 @@ impl Condvar {
     #[track_caller]
     pub fn wait_timeout_while<'a, T: ?Sized>(
         &self,
-        mut guard: MutexGuard<'a, T>,
+        guard: MutexGuard<'a, T>,
         timeout: Duration,
+        condition: impl FnMut(&mut T) -> bool,
+    ) -> Timed<'a, T> {
+        self.wait_while_until(guard, time::after(timeout), condition)
+    }
+
+    #[track_caller]
+    fn wait_while_until<'a, T: ?Sized>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        deadline: Option<Instant>,
         mut condition: impl FnMut(&mut T) -> bool,
-    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
-        let deadline = time::after(timeout);
-        let mut late = false;
+    ) -> Timed<'a, T> {
+        let mut result = WaitTimeoutResult(false);
         while condition(&mut guard) {
-            if late || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            if result.0 || deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 return Ok((guard, WaitTimeoutResult(true)));
             }
-            let result;
             (guard, result) = self.wait_until(guard, deadline)?;
-            late = result.timed_out();
         }
         Ok((guard, WaitTimeoutResult(false)))
     }
@@ -175,11 +183,7 @@ impl Condvar {
     ///
     /// As [`wait`](Self::wait).
     #[track_caller]
-    pub fn wait_until<'a, T: ?Sized>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        deadline: Option<Instant>,
-    ) -> LockResult<(MutexGuard<'a, T>, WaitTimeoutResult)> {
+    pub fn wait_until<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>, deadline: Option<Instant>) -> Timed<'a, T> {
         let (lock, data, grant, since) = MutexGuard::close(guard);
         let (held, late) = lock.wait_in(grant, since, &self.0, |env| &mut env.waiting, deadline).or_unwind();
         poison::result((MutexGuard::open(lock, data, held.grant), WaitTimeoutResult(late)), held.poisoned)
@@ -204,9 +208,4 @@ impl Condvar {
     }
 }
 
-impl Default for Condvar {
-    #[track_caller]
-    fn default() -> Self {
-        Condvar::new()
-    }
-}
+made_by_new!(Condvar);

@@ -130,9 +130,4 @@ impl Once {
     }
 }
 
-impl Default for Once {
-    #[track_caller]
-    fn default() -> Self {
-        Once::new()
-    }
-}
+made_by_new!(Once);

@@ -1,6 +1,5 @@
 //! [`OnceLock`]: a value that is set once. A panic of who was to set it leaves that to the next one.
 
-use std::fmt;
 use std::time::Duration;
 
 use proto_core::SetOnce;
@@ -19,6 +18,7 @@ use crate::time;
 /// assert_eq!(HOME.get_or_init(|| "here".to_owned()), "here");
 /// assert_eq!(HOME.set("there".to_owned()), Err("there".to_owned()));
 /// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnceLock<T>(SetOnce<T>);
 
 impl<T> OnceLock<T> {
@@ -95,38 +95,11 @@ impl<T> OnceLock<T> {
     }
 }
 
-impl<T> Default for OnceLock<T> {
-    #[track_caller]
-    fn default() -> Self {
-        OnceLock::new()
-    }
-}
+made_by_new!(OnceLock<T>);
 
 impl<T> From<T> for OnceLock<T> {
     #[track_caller]
     fn from(value: T) -> Self {
-        let lock = OnceLock::new();
-        let _ = lock.set(value);
-        lock
-    }
-}
-
-impl<T: Clone> Clone for OnceLock<T> {
-    fn clone(&self) -> Self {
-        self.get().cloned().map_or_else(OnceLock::new, OnceLock::from)
-    }
-}
-
-impl<T: PartialEq> PartialEq for OnceLock<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.get() == other.get()
-    }
-}
-
-impl<T: Eq> Eq for OnceLock<T> {}
-
-impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("OnceLock").field(&self.get()).finish()
+        OnceLock(SetOnce::from(value))
     }
 }

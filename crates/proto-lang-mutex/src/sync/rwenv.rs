@@ -85,25 +85,6 @@ fn tell<G>(got: Option<(G, bool)>, caller: Caller<'_, Option<(G, bool)>>, hidden
     hidden.answer(caller, got);
 }
 
-/// `caller` goes in if it has `got` in, looks again while whoever is inside may be running, or stands in line.
-#[inline]
-fn enter<G>(
-    got: Option<(G, bool)>,
-    line: &mut Waiters<(G, bool)>,
-    last: bool,
-    caller: Caller<'_, (G, bool)>,
-    hidden: &mut Hidden<'_>,
-) {
-    match got {
-        Some(got) => {
-            hidden.holds(&caller);
-            hidden.answer(caller, got);
-        }
-        None if !last && hidden.holder_runs_elsewhere() => hidden.try_again(caller),
-        None => line.push(caller, hidden),
-    }
-}
-
 /// The lock without data. Whoever gets in is told whether they are poisoned.
 #[derive(Debug)]
 pub struct RawRwLock(EnvCell<RwEnv>);
@@ -118,7 +99,10 @@ impl RawRwLock {
     #[track_caller]
     pub(super) fn read(&self, deadline: Option<Instant>) -> Result<(SharedGrant, bool), Ended> {
         self.0.ask_adaptive(
-            |last, env, caller, hidden| enter(env.try_read(hidden), &mut env.readers, last, caller, hidden),
+            |last, env, caller, hidden| {
+                let got = env.try_read(hidden);
+                env.readers.hold_or_push(got, last, caller, hidden);
+            },
             deadline,
         )
     }
@@ -131,7 +115,10 @@ impl RawRwLock {
     #[track_caller]
     pub(super) fn write(&self, deadline: Option<Instant>) -> Result<(Grant, bool), Ended> {
         let held = self.0.ask_adaptive(
-            |last, env, caller, hidden| enter(env.try_write(), &mut env.writers, last, caller, hidden),
+            |last, env, caller, hidden| {
+                let got = env.try_write();
+                env.writers.hold_or_push(got, last, caller, hidden);
+            },
             deadline,
         );
         held.inspect_err(|_| _ = self.0.update(|env, _, hidden| env.move_on(hidden)))
