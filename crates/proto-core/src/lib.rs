@@ -7,7 +7,7 @@
 //! |---|---|
 //! | start a program on all cores | [`Runtime`] |
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
-//! | have a lock in it | [`RawLock`], [`Absentees`] |
+//! | have a lock in it | [`RawLock`], [`RawRwLock`], [`Absentees`] |
 //! | do something once | [`SetOnce`] |
 //! | pass values through it | [`Channel`], [`Backlog`] |
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
@@ -86,7 +86,7 @@ pub use self::{
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
     language::{Language, language, of_process},
-    lock::{Absentees, Held, RawLock},
+    lock::{Absentees, Held, RawLock, RawRwLock},
     once::{SetOnce, Turn},
     panics::resume_unwind,
     process::Process,

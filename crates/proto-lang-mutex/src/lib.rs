@@ -37,8 +37,9 @@
 //!
 //! # How it is made
 //!
-//! Each construct is an environment of `proto-core` (state under one spinlock), a handler for each request, and a thin
-//! wrapper: no `unsafe`, no atomics, no queues of runnable threads.
+//! What every language with owners needs is `proto-core`'s: locks without data, guards, values that are set once, channels. A
+//! construct is one of these in std's shape, or an environment of its own (state under one spinlock) with closures that serve its
+//! requests, as [`Barrier`] and [`Semaphore`] are: no `unsafe`, no atomics, no queues of runnable threads.
 
 #![forbid(unsafe_code)]
 

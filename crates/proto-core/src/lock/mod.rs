@@ -1,20 +1,23 @@
-//! The exclusive lock without data, which languages build theirs from: the requests to the environment of `turns`, in the order
-//! that makes up each operation.
+//! Locks without data, which languages build theirs from. Here is the exclusive one: the requests to the environment of `turns`, in
+//! the order that makes up each operation.
 //!
 //! | file | what lives there |
 //! |---|---|
 //! | `turns` | the environment: who may enter, in what order; why it barges; fairness |
 //! | `absent` | waiting elsewhere without the lock, as for a condition |
+//! | `phases` | [`RawRwLock`]: many readers or one writer |
 //!
 //! The fast way in and the fast way out are one request each. Neither keeps anything in memory that could be in registers: a
 //! store before an exchange delays it.
 
 mod absent;
+mod phases;
 mod turns;
 
 use std::time::Instant;
 
 pub use absent::Absentees;
+pub use phases::RawRwLock;
 pub use turns::Held;
 use turns::{Give, Given, HandOver, LockEnv, Take, Turn, Wait, WaitBinding, WakeOne, Withdraw};
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Absentees, RawLock};
+use super::{Absentees, RawLock, RawRwLock};
 use crate::ended::{Ended, OrUnwind};
 use crate::env::EnvCell;
-use crate::guarded::{Guard, Guarded, Opened, PanicMark};
+use crate::guarded::{Guard, Guarded, Opened, OpenedShared, PanicMark};
 
 fn soon() -> Option<Instant> {
     Some(Instant::now() + Duration::from_millis(1))
@@ -84,4 +84,61 @@ fn who_is_not_called_back_in_time_has_the_lock_all_the_same() {
     assert!(late);
     assert_eq!(absent.update(|absent, _, hidden| absent.call_back(hidden)), Some(false), "it does not wait any more");
     lock.give(held.grant, PanicMark::now());
+}
+
+type Reader<'a> = Guard<'a, RawRwLock, OpenedShared<'a, u32>, &'a Guarded<u32>>;
+type Writer<'a> = Guard<'a, RawRwLock, Opened<'a, u32>, &'a Guarded<u32>>;
+
+#[test]
+fn readers_are_inside_together_and_a_writer_alone() {
+    let (lock, data) = (RawRwLock::new(), Guarded::new(1));
+    let one = Reader::open(&lock, &data, lock.read(None).or_unwind().grant);
+    let two = Reader::open(&lock, &data, lock.try_read().or_unwind().expect("nobody writes").grant);
+    assert_eq!(*one + *two, 2);
+    assert!(lock.try_write().or_unwind().is_none());
+    assert!(matches!(lock.write(soon()), Err(Ended::Deadline)));
+    drop((one, two));
+    let writer = Writer::open(&lock, &data, lock.write(None).or_unwind().grant);
+    assert!(lock.try_read().or_unwind().is_none());
+    assert!(matches!(lock.read(soon()), Err(Ended::Deadline)));
+    let reader = Writer::downgrade(writer);
+    assert!(lock.try_read().or_unwind().is_some_and(|held| {
+        drop(Reader::open(&lock, &data, held.grant));
+        true
+    }));
+    drop(reader);
+    assert!(lock.try_write().or_unwind().is_some());
+}
+
+#[test]
+fn readers_behind_a_writer_that_gives_up_go_in() {
+    let (lock, data) = (RawRwLock::new(), Guarded::new(1));
+    let first = Reader::open(&lock, &data, lock.read(None).or_unwind().grant);
+    std::thread::scope(|s| {
+        let writer = s.spawn(|| lock.write(Some(Instant::now() + Duration::from_millis(50))).map(|held| held.poisoned));
+        let reader = s.spawn(|| drop(Reader::open(&lock, &data, lock.read(None).or_unwind().grant)));
+        assert!(writer.join().expect("it only waits").is_err(), "the first reader is still inside");
+        reader.join().expect("nobody is in its way any more");
+    });
+    drop(first);
+}
+
+#[test]
+fn a_writer_that_panics_poisons_and_a_reader_does_not() {
+    let (mut lock, data) = (RawRwLock::new(), Guarded::new(1));
+    let panic_with = |guard: &dyn Fn()| {
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(guard)).is_err());
+    };
+    panic_with(&|| {
+        let _reader = Reader::open(&lock, &data, lock.read(None).or_unwind().grant);
+        panic!("with a share");
+    });
+    assert!(!lock.is_poisoned());
+    panic_with(&|| {
+        let _writer = Writer::open(&lock, &data, lock.write(None).or_unwind().grant);
+        panic!("with the lock");
+    });
+    assert!(lock.is_poisoned() && lock.get_poisoned());
+    lock.set_poisoned(false);
+    assert!(!lock.is_poisoned());
 }

@@ -48,12 +48,12 @@ const RETRIES: u32 = 4;
 /// How far from the front a waiter of the releasing core is looked for.
 const LOOK: usize = 4;
 
-/// A [`RawLock`](super::RawLock) that is held.
+/// A [`RawLock`](super::RawLock), or a side of a [`RawRwLock`](super::RawRwLock), that is held.
 #[derive(Debug)]
 #[must_use = "the lock stays held until its grant is given back"]
-pub struct Held {
-    /// Opens what the lock guards, and is to be [given back](super::RawLock::give).
-    pub grant: Grant,
+pub struct Held<G = Grant> {
+    /// Opens what the lock guards, and is to be [given back](super::Lender::take_back).
+    pub grant: G,
     /// Whether a holder has panicked with it.
     pub poisoned: bool,
 }

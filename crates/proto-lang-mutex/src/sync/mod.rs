@@ -3,7 +3,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `mutex`, `condvar` | [`Mutex`] and its guards; [`Condvar`] |
-//! | `rwlock`, `rwenv` | [`RwLock`] and its guards; its environment and fairness |
+//! | `rwlock` | [`RwLock`] and its guards |
 //! | `barrier`, `semaphore` | [`Barrier`], [`Semaphore`] |
 //! | `once`, `once_lock`, `lazy_lock` | [`Once`], [`OnceLock`], [`LazyLock`] |
 //! | `poison` | what locks with data have in common |
@@ -17,7 +17,6 @@ mod mutex;
 mod once;
 mod once_lock;
 mod poison;
-mod rwenv;
 mod rwlock;
 mod semaphore;
 

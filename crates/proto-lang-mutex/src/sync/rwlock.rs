@@ -1,12 +1,11 @@
-//! [`RwLock`]: the lock of `rwenv`, the data in a guarded cell, std's shape around both.
+//! [`RwLock`]: the core's readers-writer lock, the data in a guarded cell, std's shape around both.
 
 use std::sync::{LockResult, TryLockError, TryLockResult};
 use std::time::{Duration, Instant};
 
-use proto_core::{Grant, Guard, Guarded, Opened, OpenedShared, OrUnwind, SharedGrant};
+use proto_core::{Guard, Guarded, Held, Opened, OpenedShared, OrUnwind, RawRwLock, SharedGrant};
 
 use super::poison;
-use super::rwenv::RawRwLock;
 use crate::time;
 
 poison::lock_with_data! {
@@ -154,8 +153,8 @@ impl<T: ?Sized + Sync> RwLock<T> {
     }
 
     #[track_caller]
-    fn reader(&self, (shared, poisoned): (SharedGrant, bool)) -> LockResult<RwLockReadGuard<'_, T>> {
-        poison::result(RwLockReadGuard::open(&self.lock, &self.data, shared), poisoned)
+    fn reader(&self, held: Held<SharedGrant>) -> LockResult<RwLockReadGuard<'_, T>> {
+        poison::result(RwLockReadGuard::open(&self.lock, &self.data, held.grant), held.poisoned)
     }
 }
 
@@ -222,7 +221,7 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     #[track_caller]
-    fn writer(&self, (grant, poisoned): (Grant, bool)) -> LockResult<RwLockWriteGuard<'_, T>> {
-        poison::result(RwLockWriteGuard::open(&self.lock, &self.data, grant), poisoned)
+    fn writer(&self, held: Held) -> LockResult<RwLockWriteGuard<'_, T>> {
+        poison::result(RwLockWriteGuard::open(&self.lock, &self.data, held.grant), held.poisoned)
     }
 }

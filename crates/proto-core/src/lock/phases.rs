@@ -1,4 +1,4 @@
-//! The environment of an [`RwLock`](super::RwLock): many readers or one writer, in phases; and the requests to it.
+//! The readers-writer lock without data: many readers or one writer, in phases.
 //!
 //! # Fairness: phases
 //!
@@ -21,27 +21,30 @@
 
 use std::time::Instant;
 
-use proto_core::{Caller, Downgrade, Ended, EnvCell, Grant, Hidden, Lender, PanicMark, SharedGrant, Shares, Waiters};
+use super::Held;
+use crate::ended::Ended;
+use crate::env::{Caller, EnvCell, Hidden, Waiters};
+use crate::guarded::{Downgrade, Grant, Lender, PanicMark, SharedGrant, Shares};
 
 struct RwEnv {
     /// What readers share, none or many of them; gone while one writes.
     shares: Option<Shares>,
     poisoned: bool,
-    readers: Waiters<(SharedGrant, bool)>,
-    writers: Waiters<(Grant, bool)>,
+    readers: Waiters<Held<SharedGrant>>,
+    writers: Waiters<Held>,
 }
 
 impl RwEnv {
     /// Lets a reader in if that keeps the phases.
-    fn try_read(&mut self, hidden: &Hidden<'_>) -> Option<(SharedGrant, bool)> {
+    fn try_read(&mut self, hidden: &Hidden<'_>) -> Option<Held<SharedGrant>> {
         let shares = self.shares.as_mut().filter(|_| self.writers.is_empty(hidden))?;
-        Some((shares.lend(), self.poisoned))
+        Some(Held { grant: shares.lend(), poisoned: self.poisoned })
     }
 
     /// Lets a writer in if nobody is inside.
-    fn try_write(&mut self) -> Option<(Grant, bool)> {
+    fn try_write(&mut self) -> Option<Held> {
         let grant = self.shares.take()?.reclaim().map_err(|shares| self.shares = Some(shares)).ok()?;
-        Some((grant, self.poisoned))
+        Some(Held { grant, poisoned: self.poisoned })
     }
 
     /// All readers that wait come to those inside, unless one writes.
@@ -49,9 +52,9 @@ impl RwEnv {
         while !self.readers.is_empty(hidden)
             && let Some(shares) = &mut self.shares
         {
-            match self.readers.resume_next((shares.lend(), self.poisoned), hidden) {
+            match self.readers.resume_next(Held { grant: shares.lend(), poisoned: self.poisoned }, hidden) {
                 Ok(reader) => hidden.holds(&reader),
-                Err((shared, _)) => return shares.take_back(shared),
+                Err(held) => return shares.take_back(held.grant),
             }
         }
     }
@@ -63,7 +66,7 @@ impl RwEnv {
         {
             match self.writers.resume_next(held, hidden) {
                 Ok(writer) => hidden.holds(&writer),
-                Err((grant, _)) => self.shares = Some(grant.share()),
+                Err(held) => self.shares = Some(held.grant.share()),
             }
         }
     }
@@ -78,26 +81,68 @@ impl RwEnv {
 }
 
 /// `caller` goes in if it has `got` in, and is told either way.
-fn tell<G>(got: Option<(G, bool)>, caller: Caller<'_, Option<(G, bool)>>, hidden: &mut Hidden<'_>) {
+fn tell<G>(got: Option<Held<G>>, caller: Caller<'_, Option<Held<G>>>, hidden: &mut Hidden<'_>) {
     if got.is_some() {
         hidden.holds(&caller);
     }
     hidden.answer(caller, got);
 }
 
-/// The lock without data. Whoever gets in is told whether they are poisoned.
+/// A readers-writer lock without data: many hold it to read, or one holds it to write.
+///
+/// It works in phases: readers that arrive while a writer waits let it go first, and after each writer all readers that wait by then
+/// go in. Neither side starves. A timeline that reads must not ask for the lock again: with a writer in line both would wait for ever.
+///
+/// It keeps a flag *poisoned* as [`RawLock`](super::RawLock) does, which only writers set.
+///
+/// # Examples
+///
+/// ```
+/// #![forbid(unsafe_code)]
+/// use proto_core::{Guard, Guarded, Opened, OpenedShared, OrUnwind, RawRwLock};
+///
+/// pub struct RwLock<T> { lock: RawRwLock, data: Guarded<T> }
+/// pub type Reader<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>, &'a Guarded<T>>;
+/// pub type Writer<'a, T> = Guard<'a, RawRwLock, Opened<'a, T>, &'a Guarded<T>>;
+///
+/// impl<T: Sync> RwLock<T> {
+///     pub const fn new(data: T) -> Self {
+///         RwLock { lock: RawRwLock::new(), data: Guarded::new(data) }
+///     }
+///     pub fn read(&self) -> Reader<'_, T> {
+///         Reader::open(&self.lock, &self.data, self.lock.read(None).or_unwind().grant)
+///     }
+///     pub fn write(&self) -> Writer<'_, T> {
+///         Writer::open(&self.lock, &self.data, self.lock.write(None).or_unwind().grant)
+///     }
+/// }
+///
+/// static LIMITS: RwLock<(u32, u32)> = RwLock::new((0, 9));
+/// let (one, two) = (LIMITS.read(), LIMITS.read());
+/// assert_eq!(one.1, two.1);
+/// drop((one, two));
+/// LIMITS.write().1 = 10;
+/// assert_eq!(*Writer::downgrade(LIMITS.write()), (0, 10));
+/// ```
 #[derive(Debug)]
 pub struct RawRwLock(EnvCell<RwEnv>);
 
 impl RawRwLock {
+    /// A free lock. Reports name it by the place of this call.
     #[track_caller]
-    pub(super) const fn new() -> Self {
+    #[expect(clippy::new_without_default, reason = "a lock is made on purpose: its place names it")]
+    pub const fn new() -> Self {
         let (readers, writers) = (Waiters::new(), Waiters::new());
         RawRwLock(EnvCell::new(RwEnv { shares: Some(Grant::new().share()), poisoned: false, readers, writers }))
     }
 
+    /// Waits until the lock may be read, until `deadline`; `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
     #[track_caller]
-    pub(super) fn read(&self, deadline: Option<Instant>) -> Result<(SharedGrant, bool), Ended> {
+    pub fn read(&self, deadline: Option<Instant>) -> Result<Held<SharedGrant>, Ended> {
         self.0.ask_adaptive(
             |last, env, caller, hidden| {
                 let got = env.try_read(hidden);
@@ -107,13 +152,23 @@ impl RawRwLock {
         )
     }
 
+    /// Reads if that is possible at once. It is not while a writer waits.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
     #[track_caller]
-    pub(super) fn try_read(&self) -> Result<Option<(SharedGrant, bool)>, Ended> {
+    pub fn try_read(&self) -> Result<Option<Held<SharedGrant>>, Ended> {
         self.0.ask(|env, caller, hidden| tell(env.try_read(hidden), caller, hidden), None)
     }
 
+    /// Waits until the lock may be written, until `deadline`; `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
     #[track_caller]
-    pub(super) fn write(&self, deadline: Option<Instant>) -> Result<(Grant, bool), Ended> {
+    pub fn write(&self, deadline: Option<Instant>) -> Result<Held, Ended> {
         let held = self.0.ask_adaptive(
             |last, env, caller, hidden| {
                 let got = env.try_write();
@@ -124,20 +179,28 @@ impl RawRwLock {
         held.inspect_err(|_| _ = self.0.update(|env, _, hidden| env.move_on(hidden)))
     }
 
+    /// Writes if that is possible at once.
+    ///
+    /// # Errors
+    ///
+    /// See [`Ended`].
     #[track_caller]
-    pub(super) fn try_write(&self) -> Result<Option<(Grant, bool)>, Ended> {
+    pub fn try_write(&self) -> Result<Option<Held>, Ended> {
         self.0.ask(|env, caller, hidden| tell(env.try_write(), caller, hidden), None)
     }
 
-    pub(super) fn is_poisoned(&self) -> bool {
+    /// Whether a writer has panicked.
+    pub fn is_poisoned(&self) -> bool {
         self.0.visit(|env, _, _| env.poisoned).unwrap_or(true)
     }
 
-    pub(super) fn set_poisoned(&self, poisoned: bool) {
+    /// Sets the flag that [`is_poisoned`](Self::is_poisoned) reads.
+    pub fn set_poisoned(&self, poisoned: bool) {
         self.0.update(|env, _, _| env.poisoned = poisoned);
     }
 
-    pub(super) fn get_poisoned(&mut self) -> bool {
+    /// As [`is_poisoned`](Self::is_poisoned), of a lock that nobody else has.
+    pub fn get_poisoned(&mut self) -> bool {
         self.0.get_mut().is_none_or(|env| env.poisoned)
     }
 }
