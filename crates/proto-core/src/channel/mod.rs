@@ -20,7 +20,7 @@ pub use error::SendTimeoutError;
 use queue::{Queue, Receive, Send, Sent, Unsent};
 
 use crate::ended::{Ended, OrUnwind};
-use crate::env::{Backlog, EnvCell};
+use crate::env::{Backlog, EnvCell, RequestHandler};
 
 /// A queue of values from many timelines to one, without the two ends that a language gives out.
 ///
@@ -70,10 +70,10 @@ impl<T> Channel<T> {
     /// # Panics
     ///
     /// Unwinds if the calling timeline is cancelled; the value is dropped then.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn send(&self, value: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
-        self.settle(self.queue.request_until(Send { value, waits: true }, deadline).or_unwind(), true, deadline)
+        self.settle(self.request(Send { value, waits: true }, deadline).or_unwind(), true, deadline)
     }
 
     /// Sends `value` if there is room: without a bound of at least 1, if the receiver waits.
@@ -91,8 +91,21 @@ impl<T> Channel<T> {
         self.settle(self.queue.request(Send { value, waits: false }).or_unwind(), false, None)
     }
 
+    /// Inlined to the pass where there is no deadline: a value through a call of its own costs a good ten instructions.
+    #[inline(always)]
+    #[track_caller]
+    fn request<R>(&self, request: R, deadline: Option<Instant>) -> Result<<Queue<T> as RequestHandler<R>>::Reply, Ended>
+    where
+        Queue<T>: RequestHandler<R>,
+    {
+        match deadline {
+            None => self.queue.request(request),
+            at => self.queue.request_until(request, at),
+        }
+    }
+
     /// What comes of a request to send. It is made again if the queue had no memory.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     fn settle(&self, sent: Sent<T>, waits: bool, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         match sent {
@@ -127,12 +140,14 @@ impl<T> Channel<T> {
     /// # Panics
     ///
     /// Unwinds if the calling timeline is cancelled.
-    #[inline]
+    #[inline(always)]
     #[track_caller]
     pub fn receive(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        match self.queue.request_until(Receive { waits: true }, deadline).in_time() {
-            Some(received) => received.map_err(|_| RecvTimeoutError::Disconnected),
-            None => Err(RecvTimeoutError::Timeout),
+        match self.request(Receive { waits: true }, deadline) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) => Err(RecvTimeoutError::Disconnected),
+            Err(Ended::Deadline) => Err(RecvTimeoutError::Timeout),
+            Err(ended) => Err(ended).or_unwind(),
         }
     }
 

@@ -68,6 +68,9 @@ impl<T> Queue<T> {
     #[inline]
     fn take(&mut self, hidden: &mut Hidden<'_>) -> Option<T> {
         let first = self.buffer.pop();
+        if self.bound == usize::MAX {
+            return first;
+        }
         let Ok(sender) = self.sending.resume_next(Ok(()), hidden) else { return first };
         let next = sender.into_data();
         if first.is_none() {
