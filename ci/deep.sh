@@ -148,8 +148,15 @@ if wanted stress; then
 fi
 
 # ---- panic=abort: nothing unwinds, cancels are refused, and everything else works.
-wanted abort && step abort env CARGO_PROFILE_RELEASE_PANIC=abort timeout --kill-after=10 600 \
-    cargo run --release --example new_language --target-dir "$deep/abort"
+if wanted abort; then
+    for one in "-p proto-core --example cancel" "--example new_language"; do
+        # shellcheck disable=SC2086
+        step "abort-${one##* }" env CARGO_PROFILE_RELEASE_PANIC=abort timeout --kill-after=10 600 \
+            cargo run --release $one --target-dir "$deep/abort"
+    done
+    # The same program where cancels are carried out.
+    step cancel timeout --kill-after=10 600 cargo run --release -p proto-core --example cancel --target-dir "$deep/release"
+fi
 
 # ---- The oldest compiler that Cargo.toml promises.
 if wanted msrv; then
