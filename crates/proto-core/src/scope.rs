@@ -241,10 +241,11 @@ impl fmt::Debug for Scope<'_, '_> {
 ///
 /// What is borrowed cannot escape:
 ///
-/// ```compile_fail
-/// let escaped = proto_core::scope(|s| {
+/// ```compile_fail,E0597
+/// proto_core::scope(|s| {
 ///     let local = 1;
-///     s.spawn(|| println!("{local}")) // `local` does not live long enough
+///     let borrowed = &local; // `local` does not live long enough
+///     s.spawn(move || println!("{borrowed}"));
 /// });
 /// ```
 #[track_caller]
@@ -357,6 +358,15 @@ impl<T> ScopedJoinHandle<'_, T> {
 
 impl<'scope> Scope<'scope, '_> {
     /// Creates a VP that may borrow what outlives the scope.
+    ///
+    /// Only what is `Sync` may be borrowed:
+    ///
+    /// ```compile_fail,E0277
+    /// let counter = std::cell::Cell::new(0);
+    /// proto_core::scope(|s| {
+    ///     s.spawn(|| counter.set(1));
+    /// });
+    /// ```
     ///
     /// # Panics
     ///

@@ -1,5 +1,6 @@
-//! Large numbers: a million VPs one after another, a hundred thousand and more suspended at once. Optimised builds only: in others they
-//! take too long.
+//! Large numbers: a million VPs one after another, and a million suspended at once. Optimised builds only: in others they take too long.
+//!
+//! The smallest stacks do: what a suspended VP costs is the page that it stands on, however large its stack may become.
 #![cfg(not(debug_assertions))]
 
 mod common;
@@ -11,6 +12,7 @@ use common::lang::Gate;
 use common::{runtime, within};
 use proto_core::{Runtime, VpBuilder, scope};
 
+/// Some seconds, ordinarily. A machine may be very busy with others.
 const LIMIT: Duration = Duration::from_secs(900);
 
 #[test]
@@ -28,11 +30,23 @@ fn a_million_vps_are_born_and_joined() {
     }
 }
 
-/// As many at once as the machine has memory for by far, and each is resumed and ends.
+/// What a million take: some 4.4 KiB each, and as much again to spare.
+const MEMORY_OF_A_MILLION: u64 = 9 << 30;
+
+/// What the machine could give now, in bytes.
+fn memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse().ok());
+    kib.map_or(u64::MAX, |kib: u64| kib << 10)
+}
+
+/// All exist at the same time, each is resumed, and each ends.
 #[test]
-fn two_hundred_thousand_are_suspended_at_once() {
+fn a_million_are_suspended_at_once() {
     within(LIMIT, "suspended at once", || {
-        let count = 200_000;
+        // On a smaller machine as many as it has memory for by far.
+        let count = if memory() >= MEMORY_OF_A_MILLION { 1_000_000 } else { 200_000 };
         let runtime = Runtime::builder().controllers(2).pin(false).stack_size(32 << 10).build().unwrap();
         let gate = Gate::new();
         let (arrived, passed) = (AtomicUsize::new(0), AtomicUsize::new(0));

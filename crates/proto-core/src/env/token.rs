@@ -3,7 +3,7 @@
 //! [`Caller`] lives as long as the handler that was given it; [`Suspended`] may be stored, and sent to other threads. Neither can be
 //! cloned: a timeline is answered once.
 //!
-//! ```compile_fail
+//! ```compile_fail,E0599
 //! fn twice(token: proto_core::Suspended<u32>) {
 //!     let other = token.clone(); // a Suspended cannot be cloned
 //! }

@@ -69,7 +69,7 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
     ///
     /// The part cannot be taken out of it:
     ///
-    /// ```compile_fail
+    /// ```compile_fail,E0521
     /// # use proto_core::{Grant, Guarded};
     /// let cell = Guarded::new(1);
     /// let mut stolen = None;

@@ -157,6 +157,13 @@ impl VpBuilder {
 
     /// Creates the VP and gives a handle to join it.
     ///
+    /// It may start on any core, so what it takes with it has to be `Send`:
+    ///
+    /// ```compile_fail,E0277
+    /// let here = std::rc::Rc::new(1);
+    /// let _ = proto_core::VpBuilder::new().spawn(move || *here);
+    /// ```
+    ///
     /// # Errors
     ///
     /// See [`SpawnError`]. The closure is dropped then.

@@ -67,7 +67,8 @@ impl<'scope> Scope<'scope, '_> {
     /// use proto_lang_mutex::thread;
     /// thread::scope(|s| {
     ///     let local = 1;
-    ///     s.spawn(|| println!("{local}"));
+    ///     let borrowed = &local; // `local` does not live long enough
+    ///     s.spawn(move || println!("{borrowed}"));
     /// });
     /// ```
     #[track_caller]
