@@ -88,7 +88,8 @@ pub trait Assigner: Send + Sync + 'static {
         None
     }
 
-    /// Where new work is sent that says nothing about its place. `None` (unless the assigner says otherwise) leaves it with its creator's core.
+    /// Where new work is sent that says nothing about its place, asked by the core where it was born; another core that is idle may have taken
+    /// it before. `None` (unless the assigner says otherwise) leaves it with its creator's core.
     fn place(&self, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<CoreId> {
         let _ = (shared, cores);
         None

@@ -100,25 +100,30 @@ impl Pool {
         self.given.load(Ordering::Relaxed)
     }
 
-    /// Takes the oldest of what had been put in when [`given`](Pool::given) said `given`, and with it up to half into `mine`.
+    /// Takes the oldest work that is old enough, and with it up to half of the rest, which goes into `mine`.
     pub(crate) fn steal_half(&self, given: u64, mine: &Pool) -> Option<Work> {
-        // ORDERING: Relaxed: a hint, looked at again under the lock.
-        if self.is_empty() || self.gone.load(Ordering::Relaxed) >= given {
-            return None;
-        }
-        let mut loot = self.queue.with(|queue| {
-            let old = usize::try_from(given.saturating_sub(self.gone.load(Ordering::Relaxed))).unwrap_or(usize::MAX);
-            let take = queue.len().div_ceil(2).min(old).min(MOST);
-            let loot: VecDeque<Work> = queue.drain(..take).collect();
-            self.count_gone(loot.len() as u64);
-            loot
-        });
+        let mut loot = self.steal_oldest(given);
         let first = loot.pop_front();
         for work in loot {
             // What was in a pool may be in another.
             let _ = mine.push(work);
         }
         first
+    }
+
+    /// Takes up to half of the work, the oldest first: what was there when `given` had been given.
+    pub(crate) fn steal_oldest(&self, given: u64) -> VecDeque<Work> {
+        // ORDERING: Relaxed: a hint, looked at again under the lock.
+        if self.is_empty() || self.gone.load(Ordering::Relaxed) >= given {
+            return VecDeque::new();
+        }
+        self.queue.with(|queue| {
+            let old = usize::try_from(given.saturating_sub(self.gone.load(Ordering::Relaxed))).unwrap_or(usize::MAX);
+            let take = queue.len().div_ceil(2).min(old).min(MOST);
+            let loot: VecDeque<Work> = queue.drain(..take).collect();
+            self.count_gone(loot.len() as u64);
+            loot
+        })
     }
 
     /// Takes everything out, in order.

@@ -166,7 +166,7 @@ pub(crate) fn view<'a>(core: &'a Core, instance: &'a Instance, aged: Option<&'a 
 
 /// Gives `block` to its assigner.
 #[inline]
-fn ready(core: &'static Core, block: &'static Block, why: Why) {
+pub(super) fn ready(core: &'static Core, block: &'static Block, why: Why) {
     let instance = instance_of(core, block);
     if core.ctx.attention() & attention::HOOKS != 0 {
         hooks::ready(core, block, why);

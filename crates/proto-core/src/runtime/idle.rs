@@ -183,8 +183,13 @@ fn take_aged(core: &'static Core) -> Option<Work> {
     let mut taken = None;
     for victim in core.others() {
         let Some(&given) = aged.get(victim) else { continue };
-        if let Some(work) = shared.cores[victim].newborn.steal_half(given, &core.newborn) {
-            taken = Some(work);
+        let mut loot = shared.cores[victim].newborn.steal_oldest(given);
+        taken = loot.pop_front();
+        // It is here now, whatever an assigner would say of its place: so not into this core's newborn work, which is asked for.
+        for work in loot {
+            controller::ready(core, work.into_block(), Why::Stolen);
+        }
+        if taken.is_some() {
             break;
         }
     }
