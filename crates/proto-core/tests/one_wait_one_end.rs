@@ -60,7 +60,8 @@ struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        // ORDERING: Release pairs with the Acquire of the taker in `round`.
+        self.0.store(true, Ordering::Release);
     }
 }
 
@@ -103,6 +104,9 @@ fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Ta
                     }
                     // Until the wait is over there may be one more token: a select that looks again makes new ones.
                     loop {
+                        // Asked before: a token that comes between a look in vain and this question would be left behind.
+                        // ORDERING: Acquire pairs with the Release of `Over`: all tokens were there before that.
+                        let last = over.load(Ordering::Acquire);
                         match a.request(TakeToken).unwrap() {
                             Some(token) if drops => drop(token),
                             Some(token) => {
@@ -110,7 +114,7 @@ fn round(runtime: &Runtime, how: How, dice: &mut Dice, number: usize, tally: &Ta
                                     tally.back.lock().unwrap().push(coin.number);
                                 }
                             }
-                            None if over.load(Ordering::Relaxed) => break,
+                            None if last => break,
                             None => yield_now(),
                         }
                     }
