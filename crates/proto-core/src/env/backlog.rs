@@ -120,6 +120,9 @@ impl<T> fmt::Debug for Backlog<T> {
 mod tests {
     use super::Backlog;
 
+    /// Fewer where each step is interpreted.
+    const MANY: usize = if cfg!(miri) { 2_000 } else { 100_000 };
+
     /// Pushes as a requester does, and says whether it took more room.
     fn push(backlog: &mut Backlog<usize>, value: usize) -> bool {
         let Err(value) = backlog.push(value) else { return false };
@@ -134,7 +137,7 @@ mod tests {
         for pops_in_seven in 0..=7 {
             let mut backlog = Backlog::new();
             let (mut next_in, mut next_out) = (0, 0);
-            for step in 0..5_000 {
+            for step in 0..MANY / 20 {
                 push(&mut backlog, next_in);
                 next_in += 1;
                 if step % 7 < pops_in_seven {
@@ -154,11 +157,11 @@ mod tests {
     #[test]
     fn it_grows_seldom_and_by_doubling() {
         let mut backlog = Backlog::new();
-        let growths = (0..100_000).filter(|&value| push(&mut backlog, value)).count();
-        assert!(growths <= 17, "it grew {growths} times for 100 000 values");
+        let growths = (0..MANY).filter(|&value| push(&mut backlog, value)).count();
+        assert!(growths <= 17, "it grew {growths} times for {MANY} values");
         // As many in as out: the room that is there is used again.
         let more = backlog.more();
-        for value in 0..200_000 {
+        for value in 0..2 * MANY {
             assert!(backlog.pop().is_some());
             push(&mut backlog, value);
         }
