@@ -3,9 +3,9 @@
 //! A wait is read on its timeline's home core, by mail, while the timeline does not run; or by anybody when everything stands still.
 //! The waiting frame then cannot go on, so the environment it is queued in is alive, and is locked to be read.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Holder, Wait};
 use crate::runtime::core::Core;
@@ -14,6 +14,15 @@ use crate::runtime::{mail, watchdog};
 use crate::vp::VpName;
 use crate::vp::block::{Block, mode};
 use crate::vp::slab;
+
+/// Nanoseconds that cores have spent with listings.
+static SPENT: AtomicU64 = AtomicU64::new(0);
+
+/// How much time of the cores listings have taken so far, in nanoseconds.
+pub(crate) fn spent() -> u64 {
+    // ORDERING: Relaxed: statistics.
+    SPENT.load(Ordering::Relaxed)
+}
 
 /// How long a listing waits for a core that is busy with a VP.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -108,8 +117,13 @@ pub(crate) fn of_runtime(shared: &Shared) -> Vec<Found> {
         mail::post(
             core,
             Box::new(move |core| {
+                let begin = Instant::now();
+                let found = of_core(core);
+                let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                // ORDERING: Relaxed: statistics.
+                SPENT.fetch_add(took, Ordering::Relaxed);
                 // Nobody listens any more: it came too late.
-                let _ = send.send((core.index, of_core(core)));
+                let _ = send.send((core.index, found));
             }),
         );
     }

@@ -10,7 +10,7 @@
 //!
 //! # A cycle, or a holder that ended, while others run
 //!
-//! The watchdog collects the waits of all cores every half second. Each edge of a cycle is stable: its timeline stands still until the next
+//! The watchdog collects the waits of all cores every half second, less often where there are very many. Each edge of a cycle is stable: its timeline stands still until the next
 //! one gives its object back, which stands still as well. So if two collections show the same waits (by key), they hold.
 //!
 //! # What follows
@@ -245,21 +245,34 @@ pub(crate) fn suspicion(shared: &Shared) -> Option<Report> {
 
 /// How often the watchdog looks for cycles among the waits of busy cores.
 const EVERY_MS: u32 = 500;
+/// At most this part of a core's time goes into looking: with a million waits a look takes a while, and the next one comes later.
+const PART: u64 = 100;
+/// But not later than that.
+const SELDOM_MS: u32 = 10_000;
+
+/// How long to wait after a look that took so many nanoseconds of the cores' time.
+fn pause_after(cost: u64) -> u32 {
+    u32::try_from(cost.saturating_mul(PART) / 1_000_000).unwrap_or(u32::MAX).clamp(EVERY_MS, SELDOM_MS)
+}
 
 /// Looks for a cycle, or a holder that ended, in all runtimes, while other timelines run. On a watchdog's thread.
 pub(crate) fn look_for_cycles() {
     static LAST: AtomicU32 = AtomicU32::new(0);
+    static PAUSE: AtomicU32 = AtomicU32::new(EVERY_MS);
     let now = crate::runtime::watchdog::coarse_ms();
     // ORDERING: Relaxed: of several watchdogs one looks.
     let last = LAST.load(Ordering::Relaxed);
-    if now.wrapping_sub(last) < EVERY_MS || activity::anybody() {
+    if now.wrapping_sub(last) < PAUSE.load(Ordering::Relaxed) || activity::anybody() {
         return;
     }
     if LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
         return;
     }
     let runtimes: Vec<Arc<Shared>> = runtimes().into_iter().filter(|shared| has_processes(shared)).collect();
+    let before = list::spent();
     let first = stuck(&runtimes);
+    // ORDERING: Relaxed: as above.
+    PAUSE.store(pause_after(list::spent().saturating_sub(before)), Ordering::Relaxed);
     if first.is_empty() {
         return;
     }
@@ -294,4 +307,17 @@ fn stuck(runtimes: &[Arc<Shared>]) -> Vec<Found> {
     }
     stuck.extend(found.into_iter().filter(|found| found.holder.is_some_and(|(_, ended)| ended)));
     if stuck.iter().any(|found| found.wait.timed) { Vec::new() } else { stuck }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{EVERY_MS, SELDOM_MS, pause_after};
+
+    #[test]
+    fn dear_looks_are_rare_and_cheap_ones_are_not() {
+        assert_eq!(pause_after(0), EVERY_MS);
+        assert_eq!(pause_after(1_000_000), EVERY_MS, "a millisecond in half a second");
+        assert_eq!(pause_after(80_000_000), 8_000, "one part in a hundred");
+        assert_eq!(pause_after(u64::MAX), SELDOM_MS, "never is too late");
+    }
 }
