@@ -83,10 +83,23 @@ impl fmt::Display for Wait {
     }
 }
 
-/// A type's name without the paths of its modules.
+/// The name of a type or function without its path, and without the parameters of it that stand at the end.
 fn short(name: &str) -> &str {
-    let end = name.find('<').unwrap_or(name.len());
-    name[..end].rfind("::").map_or(name, |at| &name[at + 2..])
+    let mut depth = 0_usize;
+    let opens = |(_, byte): &(usize, &u8)| {
+        depth = match byte {
+            b'>' => depth + 1,
+            b'<' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        depth == 0
+    };
+    let end = match name.ends_with('>') {
+        true => name.as_bytes().iter().enumerate().rev().find(opens).map_or(name.len(), |(at, _)| at),
+        false => name.len(),
+    };
+    let start = name[..end].rfind("::").map_or(0, |at| at + 2);
+    &name[start..end]
 }
 
 /// What was found out about waits that end by nobody.
@@ -126,5 +139,19 @@ impl fmt::Display for Report {
             writeln!(f, "  {} {wait}", if mark { "*" } else { "-" })?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::short;
+
+    #[test]
+    fn a_name_is_shown_without_path_and_parameters() {
+        assert_eq!(short("Acquire"), "Acquire");
+        assert_eq!(short("a::b::Acquire"), "Acquire");
+        assert_eq!(short("a::Wait<b::Inner<c::D>, '_>"), "Wait");
+        assert_eq!(short("a::Lock<b::C>::take_later"), "take_later");
+        assert_eq!(short("a::<impl b::Lock>::wait_in<c::Env, d::<impl E>::f::{{closure}}>"), "wait_in");
     }
 }
