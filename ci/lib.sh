@@ -90,7 +90,7 @@ ci_failures() {
         why > 0 { text[panics] = text[panics] " | " $0; why-- }
         # Ends that no test harness lives to tell of: a watchdog, a crash, a report of a tool.
         /^HANG: |^watchdog: |\(signal: [0-9]+|has overflowed its stack|^proto-runtime: .* overflowed/ { say(step ": " $0) }
-        /ERROR: AddressSanitizer|WARNING: ThreadSanitizer|^==[0-9]+== +(Invalid|Conditional|Use of)/ { say(step ": " $0) }
+        /error: Undefined Behavior|ERROR: AddressSanitizer|WARNING: ThreadSanitizer|^==[0-9]+== +(Invalid|Conditional|Use of)/ { say(step ": " $0) }
         # A lint, a build, Miri.
         /^error(\[E[0-9]+\])?: / && !/^error: (test failed|doctest failed|[0-9]+ targets? failed)/ { say(step ": " $0) }
         END {

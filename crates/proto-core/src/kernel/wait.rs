@@ -77,7 +77,7 @@ mod tests;
 
 pub(crate) use outcome::{End, EndResult, Holding, Interrupt, Interrupted, Lost, Notes, Place};
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64 as StdAtomicU64, Ordering as StdOrdering};
 
 use crate::sync::{AtomicU64, Ordering, const_fn};
 
@@ -132,26 +132,31 @@ impl Key {
 }
 
 /// A place for a key, in eight bytes: a queue's node has one.
+///
+/// Atomic, because who forwards a wait notes the key in the requester's node while the requester, which has not switched away yet, reads it there.
+/// Both mean the same wait. An atomic of std's also in the models: no order hangs on it.
 #[derive(Debug)]
-pub(crate) struct KeyCell(Cell<u64>);
+pub(crate) struct KeyCell(StdAtomicU64);
 
 impl KeyCell {
     /// No key: these bits of a word are never a key's.
     const NONE: u64 = STATE;
 
     pub(crate) const fn new() -> Self {
-        Self(Cell::new(Self::NONE))
+        Self(StdAtomicU64::new(Self::NONE))
     }
 
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<Key> {
-        let key = self.0.get();
+        // ORDERING: Relaxed: what a key opens is ordered by the wait word, or by the lock of the queue.
+        let key = self.0.load(StdOrdering::Relaxed);
         (key != Self::NONE).then_some(Key(key))
     }
 
     #[inline(always)]
     pub(crate) fn set(&self, key: Key) {
-        self.0.set(key.0);
+        // ORDERING: as above.
+        self.0.store(key.0, StdOrdering::Relaxed);
     }
 }
 
