@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::activity;
@@ -32,11 +33,22 @@ impl Attached {
     }
 }
 
+/// The context of an OS thread that has ended.
+struct Unused(&'static Ctx);
+
+// SAFETY: nobody's own any more: its thread has ended, and whoever takes it out of `UNUSED` is the next.
+unsafe impl Send for Unused {}
+
+static UNUSED: Mutex<Vec<Unused>> = Mutex::new(Vec::new());
+
 fn make() -> (&'static Ctx, &'static Block) {
     let block = slab::take_one();
     block.bear();
     crate::vp::prepare_thread(block);
-    let ctx: &'static Ctx = Box::leak(Box::new(Ctx::new()));
+    let unused = UNUSED.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let ctx = unused.map_or_else(|| -> &'static Ctx { Box::leak(Box::new(Ctx::new())) }, |unused| unused.0);
+    // ORDERING: Relaxed: bits are hints, and those for the thread that had it before mean nothing.
+    ctx.attention.store(0, Ordering::Relaxed);
     ctx.fill_spares();
     ctx.set_current(Some(block));
     activity::begin();
@@ -57,9 +69,10 @@ impl Drop for Attached {
             slab::give(&mut vec![self.block], 0);
         }
         // Else it holds something for ever: its block stays its own, so that reports can name it.
-        // The context is small and stays: a late waker may still look at the attention word of a thread that is gone.
+        // The context is not freed: a late waker may still look at the attention word of a thread that is gone. Another thread uses it.
         self.ctx.set_current(None);
         self.ctx.clear_spares();
+        UNUSED.lock().unwrap_or_else(PoisonError::into_inner).push(Unused(self.ctx));
     }
 }
 
