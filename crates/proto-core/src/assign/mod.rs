@@ -197,6 +197,12 @@ impl<'a> Cores<'a> {
         &self.instance.pools[self.core.index]
     }
 
+    /// Whether the work that ran last on this core came to its end: it did not suspend, or yield.
+    #[inline]
+    pub fn last_has_ended(&self) -> bool {
+        self.core.last_ended.get()
+    }
+
     /// A coarse clock: milliseconds, for assigners that limit how long something goes on. It is moved on while any core is busy, up to some
     /// milliseconds late.
     #[inline]

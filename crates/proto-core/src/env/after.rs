@@ -12,7 +12,7 @@ use crate::vp::block::Block;
 
 const WORDS: usize = 9;
 /// The notes besides wake-ups that a pass has room for in its own frame; more lie in vectors that the core keeps.
-const INLINE_OPS: usize = 2;
+const INLINE_OPS: usize = 1;
 
 /// A closure of at most [`WORDS`] words, or a boxed one, that runs once.
 struct Op {

@@ -284,7 +284,9 @@ fn run_work(core: &'static Core, work: Work) {
     unsafe { Fiber::resume(block.fiber.get()) };
     core.ctx.set_current(None);
     crate::panics::settle(block);
-    match core.ctx.outcome.replace(Outcome::Waiting) {
+    let outcome = core.ctx.outcome.replace(Outcome::Waiting);
+    core.last_ended.set(outcome == Outcome::Ended);
+    match outcome {
         Outcome::Waiting => {}
         Outcome::Yielded => ready(core, block, Why::Yielded),
         Outcome::Ended => recycle(core, block),

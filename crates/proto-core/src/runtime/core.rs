@@ -57,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) counting: AtomicPtr<ProcessInner>,
     /// The others, nearest first; empty: in ring order.
     near: Box<[usize]>,
+    /// Whether what ran last came to its end. The controller's.
+    pub(crate) last_ended: Cell<bool>,
     owner: UnsafeCell<Owner>,
     shared: Cell<*const Shared>,
 }
@@ -119,6 +121,7 @@ impl Core {
             next_deadline: AtomicU64::new(u64::MAX),
             counting: AtomicPtr::new(std::ptr::null_mut()),
             near,
+            last_ended: Cell::new(false),
             owner: UnsafeCell::new(Owner {
                 local: VecDeque::new(),
                 orphans: VecDeque::new(),
