@@ -7,7 +7,8 @@
 //!
 //! *No end is missed.* The seed's end stores `closing`, passes the heavy barrier, and adds up. Another core's last end stores its count, passes
 //! the light barrier, and reads `closing`. One barrier comes first: either the seed's sum sees the count, or the other sees `closing` and adds up
-//! itself. *No end is seen early.* All ends are read before all births. A birth is counted before its VP can end, and by a VP that
+//! itself. Of several that add up at the same time the last to pass its fence sees the counts of all, for each has stored its own before its
+//! fence. (The light barrier would not do: two of them do not order each other's store and load.) *No end is seen early.* All ends are read before all births. A birth is counted before its VP can end, and by a VP that
 //! has not ended; so ends ≤ births at every moment, and if the sums are equal, then ends = births at the moment between the two
 //! readings: nobody lived then, so nobody can be born.
 //!
@@ -221,6 +222,8 @@ impl ProcessInner {
     }
 
     fn add_up(self: Arc<Self>) {
+        // ORDERING: SeqCst, with the same fence of whoever else adds up: see the head.
+        std::sync::atomic::fence(Ordering::SeqCst);
         // ORDERING: Acquire pairs with the Release of `count`. Ends first, see the head.
         let ends: u64 = self.counts.iter().map(|count| count.ends.load(Ordering::Acquire)).sum();
         let births: u64 = self.counts.iter().map(|count| count.births.load(Ordering::Acquire)).sum();

@@ -298,3 +298,35 @@ fn new_work_is_refused_once_a_shutdown_began() {
         assert!(refused.load(Ordering::Relaxed), "a spawn in a runtime that ends says so");
     });
 }
+
+/// The seed and its child end on two cores at the same moment, again and again: one of them finds that all has ended.
+#[test]
+fn two_ends_at_once_end_the_process() {
+    watched("two ends at once", || {
+        let runtime = runtime(2);
+        for _ in 0..sized(3_000, 20) {
+            let child_runs = AtomicBool::new(false);
+            let go = Arc::new(AtomicBool::new(false));
+            let theirs = Arc::clone(&go);
+            runtime
+                .run(|| {
+                    let here = proto_core::VpRef::current().home().unwrap().index();
+                    let there = proto_core::CoreId::new(1 - u32::try_from(here).unwrap());
+                    let child_runs = Arc::new(child_runs);
+                    let tells = Arc::clone(&child_runs);
+                    let child = VpBuilder::new().home(there).spawn(move || {
+                        tells.store(true, Ordering::Release);
+                        while !theirs.load(Ordering::Acquire) {
+                            std::hint::spin_loop();
+                        }
+                    });
+                    drop(child.unwrap());
+                    while !child_runs.load(Ordering::Acquire) {
+                        yield_now();
+                    }
+                    go.store(true, Ordering::Release);
+                })
+                .unwrap();
+        }
+    });
+}
