@@ -1,32 +1,19 @@
 //! Processes: one started program each: a seed VP and all it creates.
 //!
-//! # When a process has ended
-//!
-//! When its seed has returned and every VP it created has ended, daemons apart [design rule 13]. Births and ends are counted per core, by
-//! plain stores of that core, and summed only when they may be equal: once the seed has returned (`closing`), whoever ends a VP adds up.
-//!
-//! *No end is missed.* The seed's end stores `closing`, passes the heavy barrier, and adds up. Another core's last end stores its count, passes
-//! the light barrier, and reads `closing`. One barrier comes first: either the seed's sum sees the count, or the other sees `closing` and adds up
-//! itself. Of several that add up at the same time the last to pass its fence sees the counts of all, for each has stored its own before its
-//! fence. (The light barrier would not do: two of them do not order each other's store and load.) *No end is seen early.* All ends are read before all births. A birth is counted before its VP can end, and by a VP that
-//! has not ended; so ends ≤ births at every moment, and if the sums are equal, then ends = births at the moment between the two
-//! readings: nobody lived then, so nobody can be born.
-//!
-//! The sums are found equal by one: an exchange of `ended` decides.
+//! It has ended when its seed has returned and every VP it created has ended, daemons apart [design rule 13]: `kernel::ends` counts.
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
-
-use crossbeam_utils::CachePadded;
 
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
 use crate::ended::{Cancelled, Ended};
 use crate::env::{EnvCell, Waiters};
+use crate::kernel::ends::{Ends, Of};
 use crate::language::Belongings;
 use crate::process_end::{AwaitEnd, EndEnv, Over};
 use crate::process_error::ProcessError;
@@ -34,27 +21,15 @@ use crate::report::Report;
 use crate::runtime::attach;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
-use crate::sync::{Asymmetric, Barrier};
 use crate::vp::block::{Block, flag};
 use crate::vp::cancel;
-
-/// Births and ends of one core. Plain stores by that core; the last element is for OS threads, by read-modify-writes.
-#[derive(Debug, Default)]
-struct Count {
-    births: AtomicU64,
-    ends: AtomicU64,
-    /// Daemons, births minus ends (wrapping).
-    daemons: AtomicU64,
-}
 
 /// What a process is to the runtime.
 pub(crate) struct ProcessInner {
     id: u64,
     shared: Arc<Shared>,
     this: Weak<ProcessInner>,
-    counts: Box<[CachePadded<Count>]>,
-    closing: AtomicBool,
-    ended: AtomicBool,
+    ends: Ends,
     cancelled: AtomicBool,
     /// Doomed: its waits were ended by a verdict.
     doomed: AtomicBool,
@@ -75,7 +50,7 @@ struct Trouble {
 
 impl fmt::Debug for ProcessInner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessInner").field("id", &self.id).field("ended", &self.ended).finish_non_exhaustive()
+        f.debug_struct("ProcessInner").field("id", &self.id).field("ended", &self.is_ended()).finish_non_exhaustive()
     }
 }
 
@@ -83,14 +58,11 @@ impl ProcessInner {
     fn new(shared: &Arc<Shared>, instance: Option<Arc<Instance>>) -> Arc<ProcessInner> {
         // ORDERING: only uniqueness.
         let id = shared.next_process.fetch_add(1, Ordering::Relaxed);
-        let counts = (0..=shared.cores.len()).map(|_| CachePadded::default()).collect();
         let process = Arc::new_cyclic(|this| ProcessInner {
             id,
             shared: Arc::clone(shared),
             this: Weak::clone(this),
-            counts,
-            closing: AtomicBool::new(false),
-            ended: AtomicBool::new(false),
+            ends: Ends::new(shared.cores.len()),
             cancelled: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
             instance,
@@ -143,29 +115,8 @@ impl ProcessInner {
     }
 
     #[inline]
-    pub(crate) fn count_birth(&self, core: Option<&Core>, daemon: bool) {
-        self.count(core, daemon, true);
-    }
-
-    #[inline]
-    fn count(&self, core: Option<&Core>, daemon: bool, birth: bool) {
-        let count = match core {
-            Some(core) => &self.counts[core.index],
-            None => &self.counts[self.counts.len() - 1],
-        };
-        let (number, change) = match (daemon, birth) {
-            (false, true) => (&count.births, 1),
-            (false, false) => (&count.ends, 1),
-            (true, true) => (&count.daemons, 1),
-            (true, false) => (&count.daemons, u64::MAX),
-        };
-        if core.is_some() {
-            // ORDERING: a plain store by the only writer. Release pairs with the Acquire of the summing, see the head.
-            number.store(number.load(Ordering::Relaxed).wrapping_add(change), Ordering::Release);
-        } else {
-            // ORDERING: as above, by any OS thread.
-            number.fetch_add(change, Ordering::Release);
-        }
+    pub(crate) fn count_birth(&self, core: Option<&Core>, of: Of) {
+        self.ends.born(core.map(|core| core.index), of);
     }
 
     /// A VP has ended, on `core`. The process may be gone afterwards: hence no reference as argument, which would have to stay good
@@ -175,22 +126,19 @@ impl ProcessInner {
     ///
     /// - `this` is a process, and the VP that has ended on `core` has not been counted yet.
     #[inline]
-    pub(crate) unsafe fn count_end(this: *const ProcessInner, core: &Core, daemon: bool) {
+    pub(crate) unsafe fn count_end(this: *const ProcessInner, core: &Core, of: Of) {
         // Once the end is counted, another core may find the sums equal and end the process; it waits for this mark to go (`finish`).
-        // ORDERING: Relaxed: before the Release of the count, by which `add_up` comes to know of it.
+        // ORDERING: Relaxed: before the Release of the count, by which `all_over` comes to know of it.
         core.counting.store(this.cast_mut(), Ordering::Relaxed);
         let last = {
             // SAFETY: the VP that is being counted keeps it until the count, and then the mark does.
             let process = unsafe { &*this };
-            process.count(Some(core), daemon, false);
-            Asymmetric::light();
-            // ORDERING: Relaxed: the barriers order it, see the head.
-            process.closing.load(Ordering::Relaxed).then(|| process.handle())
+            process.ends.ended(Some(core.index), of).then(|| process.handle())
         };
         // ORDERING: Release pairs with `wait_for_counters`: the last look at the process comes before.
         core.counting.store(std::ptr::null_mut(), Ordering::Release);
         if let Some(process) = last {
-            process.add_up();
+            process.finish_if_over();
         }
     }
 
@@ -206,37 +154,22 @@ impl ProcessInner {
     }
 
     /// As [`count_end`](ProcessInner::count_end), by an OS thread.
-    pub(crate) fn count_end_outside(&self, daemon: bool) {
-        self.count(None, daemon, false);
-        std::sync::atomic::fence(Ordering::SeqCst);
-        if self.closing.load(Ordering::Relaxed) {
-            self.handle().add_up();
+    pub(crate) fn count_end_outside(&self, of: Of) {
+        if self.ends.ended(None, of) {
+            self.handle().finish_if_over();
         }
     }
 
-    /// The seed has returned.
-    fn close(&self) {
-        // ORDERING: Relaxed: the barrier orders it, see the head.
-        self.closing.store(true, Ordering::Relaxed);
-        Asymmetric::heavy();
-    }
-
-    fn add_up(self: Arc<Self>) {
-        // ORDERING: SeqCst, with the same fence of whoever else adds up: see the head.
-        std::sync::atomic::fence(Ordering::SeqCst);
-        // ORDERING: Acquire pairs with the Release of `count`. Ends first, see the head.
-        let ends: u64 = self.counts.iter().map(|count| count.ends.load(Ordering::Acquire)).sum();
-        let births: u64 = self.counts.iter().map(|count| count.births.load(Ordering::Acquire)).sum();
-        if ends != births || self.ended.swap(true, Ordering::AcqRel) {
-            return;
+    fn finish_if_over(self: Arc<Self>) {
+        if self.ends.all_over() {
+            self.finish();
         }
-        self.finish();
     }
 
     /// Everything has ended.
     #[cold]
     fn finish(&self) {
-        if self.has_daemons() {
+        if self.ends.has_daemons() {
             cancel::cancel_process(self.shared(), self);
         }
         if let Some(instance) = &self.instance {
@@ -246,7 +179,7 @@ impl ProcessInner {
         let mine = processes.iter().position(|other| std::ptr::eq(Arc::as_ptr(other), self));
         let mine = mine.map(|index| processes.swap_remove(index));
         drop(processes);
-        if self.has_daemons() {
+        if self.ends.has_daemons() {
             // Daemons still refer to the process; it is small, and stays.
             std::mem::forget(mine);
         }
@@ -259,14 +192,8 @@ impl ProcessInner {
         }
     }
 
-    fn has_daemons(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `count`: for `wait_for_counters`. Daemons that are just ending may be counted.
-        self.counts.iter().fold(0u64, |sum, count| sum.wrapping_add(count.daemons.load(Ordering::Acquire))) != 0
-    }
-
     pub(crate) fn is_ended(&self) -> bool {
-        // ORDERING: Acquire pairs with `add_up`.
-        self.ended.load(Ordering::Acquire)
+        self.ends.is_over()
     }
 
     pub(crate) fn mark_cancelled(&self) {
@@ -301,7 +228,7 @@ impl ProcessInner {
 
     /// Lets the waiters of a process go whose last frames never will: a verdict with nothing but binding waits left.
     pub(crate) fn give_up(&self) {
-        if !self.ended.swap(true, Ordering::AcqRel) {
+        if self.ends.declare_over() {
             self.env.release(Over);
         }
     }
@@ -473,6 +400,6 @@ struct Seat(Arc<ProcessInner>);
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.ends.close();
     }
 }

@@ -6,11 +6,11 @@ use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{AWAITED, DONE, JobHead, LATENT};
+use super::JobHead;
 use crate::ctx::{self, Ctx, attention};
 use crate::env::{Info, Kind, wait};
+use crate::kernel::done::Done;
 use crate::kernel::latent::Popped;
 use crate::runtime::controller;
 use crate::runtime::core::Core;
@@ -53,7 +53,7 @@ impl<F: FnOnce() -> T, T> Job<F, T> {
 
     /// # Safety
     ///
-    /// - The job is DONE, or was run by its owner; called once.
+    /// - The job is done, or was run by its owner; called once.
     unsafe fn outcome(&self) -> Outcome<T> {
         // SAFETY: duty of the caller.
         unsafe { self.body.get().cast::<Outcome<T>>().read() }
@@ -106,7 +106,7 @@ where
     let around = block.inline_job();
     let job: Job<B, RB> = Job {
         head: JobHead {
-            state: AtomicU32::new(LATENT),
+            done: Done::new(),
             number: next_child(block, around),
             run: Job::<B, RB>::run,
             owner: block,
@@ -236,25 +236,17 @@ fn run_on_own_stack(job: NonNull<JobHead>, block: &'static Block) {
 #[cold]
 #[inline(never)]
 fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'static Location<'static>) {
-    // ORDERING: Acquire pairs with the Release of DONE: the outcome is there.
-    if job.state.load(Ordering::Acquire) == DONE {
+    if job.done.is_done() {
         return;
     }
     let key = block.wait.arm_free();
     job.key.set(Some(key));
     // SAFETY: it has started.
     unsafe { block.node() }.key.set(key);
-    let mut state = job.state.load(Ordering::Acquire);
-    while state != DONE {
-        // ORDERING: AcqRel: Release gives the runner the key, Acquire pairs with its DONE.
-        match job.state.compare_exchange(state, AWAITED, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
-                wait::stand(ctx, block, key, INFO, place, None);
-                block.wait.retire();
-                return;
-            }
-            Err(now) => state = now,
-        }
+    if job.done.awaits() {
+        wait::stand(ctx, block, key, INFO, place, None);
+        block.wait.retire();
+        return;
     }
     // Done meanwhile: nobody else has the key.
     if let Ok(claim) = block.wait.claim(key) {

@@ -8,10 +8,10 @@
 //!
 //! ```text
 //!   on the list ──pop: mine──► run inline by its owner
-//!        │  ├────stolen──────► RUNNING on another core ──► DONE            (owner came first: AWAITED in between)
+//!        │  ├────stolen──────► run by another core, and done (`kernel::done`)
 //!        │  └────owner leaves its core (suspends, yields): an ordinary task with a ticket
 //!        │                        ├── ticket taken back at the join ──► run inline
-//!        │                        └── ticket taken by the VP ──► RUNNING …
+//!        │                        └── ticket taken by the VP ──► run by that, and done
 //! ```
 //!
 //! The job lies in the frame of its join, which does not return before the job is run. The **dangerous race**: an ordinary task is still in some
@@ -30,6 +30,7 @@ pub use join::join;
 
 use crate::assign::Work;
 use crate::ctx::{Ctx, attention};
+use crate::kernel::done::Done;
 use crate::kernel::latent::{Fate, Steal};
 use crate::kernel::wait::Key;
 use crate::runtime::core::Core;
@@ -40,18 +41,9 @@ use crate::sync::{Asymmetric, Barrier};
 use crate::vp::block::{Block, flag};
 use crate::vp::start::Start;
 
-/// The job is on its owner's list, or is run by its owner.
-const LATENT: u32 = 0;
-/// Somebody else runs it.
-const RUNNING: u32 = 1;
-/// Somebody else runs it, and the owner waits.
-const AWAITED: u32 = 2;
-/// It has been run. The frame may be gone unless the owner waits.
-const DONE: u32 = 3;
-
 /// What every latent task has, whatever its closure. Lies in the frame of its join.
 pub(crate) struct JobHead {
-    state: AtomicU32,
+    done: Done,
     /// Which child of its parent it is.
     number: u32,
     /// Runs the closure and keeps its result; does not unwind.
@@ -59,7 +51,7 @@ pub(crate) struct JobHead {
     owner: &'static Block,
     /// The job that its join runs in, if that was run inline itself.
     pub(crate) around: *const JobHead,
-    /// The owner's wait, from `AWAITED` on.
+    /// The owner's wait, from the moment it waits.
     key: Cell<Option<Key>>,
     /// Set when the owner left its core. The owner's.
     ticket: Cell<Option<Arc<Ticket>>>,
@@ -127,7 +119,7 @@ impl Drop for Won {
             block.set_around(Around::job(self.0));
             crate::vp::cancel::inherited(block);
         }
-        // SAFETY: the owner does not leave the join before the job is DONE.
+        // SAFETY: the owner does not leave the join before the job is done.
         let head = unsafe { &*self.0 };
         // SAFETY: won, hence run once.
         unsafe { (head.run)(self.0) };
@@ -135,8 +127,7 @@ impl Drop for Won {
             block.set_around(Around::nothing());
         }
         let owner = head.owner;
-        // ORDERING: AcqRel: Release gives the owner the result, Acquire pairs with its store of the key.
-        if head.state.swap(DONE, Ordering::AcqRel) == AWAITED {
+        if head.done.finish() {
             // The owner waits, so the job is still there.
             let key = head.key.get().expect("an awaited job has its waiter's key");
             if let Ok(claim) = owner.wait.claim(key) {
@@ -158,11 +149,9 @@ fn lent(owner: &Block) {
 fn stolen(core: &'static Core, job: *const JobHead) -> Work {
     // SAFETY: the thief has won it, so the owner waits for it.
     let head = unsafe { &*job };
-    // ORDERING: Relaxed: the owner learns of the theft by its list, and only then looks at the state, by an exchange.
-    head.state.store(RUNNING, Ordering::Relaxed);
     lent(head.owner);
     let won = Won(job);
-    // SAFETY: the owner keeps the job until it is DONE, and all it borrows.
+    // SAFETY: the owner keeps the job until it is done, and all it borrows.
     let start = unsafe { Start::new(move || drop(won)) };
     crate::vp::adopt(core, head.owner, head.around, head.number, start)
 }
@@ -200,12 +189,7 @@ struct MaybeWon(Arc<Ticket>);
 impl Drop for MaybeWon {
     fn drop(&mut self) {
         if self.0.take() {
-            let job = self.0.job;
-            // SAFETY: won, so the owner waits for it.
-            let state = unsafe { &(*job).state };
-            // ORDERING: AcqRel: as in `Won`; the owner may already wait.
-            let _ = state.compare_exchange(LATENT, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-            drop(Won(job));
+            drop(Won(self.0.job));
         }
     }
 }

@@ -39,6 +39,7 @@ use proto_arch::park::Parker;
 use crate::assign::instance::Instance;
 use crate::env::Info;
 use crate::env::node::Node;
+use crate::kernel::ends::Of;
 use crate::kernel::inbox::Link;
 use crate::kernel::wait::WaitWord;
 use crate::process::ProcessInner;
@@ -341,6 +342,12 @@ impl Block {
     pub(crate) fn has(&self, flags: u32) -> bool {
         // ORDERING: flags are set by the home core or by the timeline itself; others read hints.
         self.flags.load(Ordering::Relaxed) & flags != 0
+    }
+
+    /// Among whom its process counts it.
+    #[inline(always)]
+    pub(crate) fn counted(&self) -> Of {
+        if self.has(flag::DAEMON) { Of::Daemons } else { Of::Waited }
     }
 
     /// Sets flags. Home core or the timeline itself (so load and store would do; births start from a plain store).

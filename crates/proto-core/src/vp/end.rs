@@ -10,7 +10,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use super::block::{Block, flag};
+use super::block::Block;
 use super::{cancel, extra, local};
 use crate::ctx;
 use crate::hooks;
@@ -60,9 +60,9 @@ fn end(block: &'static Block) {
     }
     if let (Some(process), Some(core)) = (block.process(), ctx.core()) {
         // The last that is done with the process: it may be gone after this.
-        let daemon = block.has(flag::DAEMON);
+        let of = block.counted();
         // SAFETY: this is the end of a VP of it.
-        unsafe { ProcessInner::count_end(process, core, daemon) };
+        unsafe { ProcessInner::count_end(process, core, of) };
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
     // SAFETY: the controller has the unstarted VP in hand.
     let start = unsafe { block.take_start() };
     let process = block.process();
-    let daemon = block.has(flag::DAEMON);
+    let of = block.counted();
     if let Some(process) = process {
         process.note_failure(format!("{} did not get a stack: {error}", super::VpName::of(block)));
     }
@@ -89,7 +89,7 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
             if let Err(payload) = dropped {
                 process.note_panic(payload);
             }
-            process.count_end_outside(daemon);
+            process.count_end_outside(of);
         }
         drop(open);
     }));

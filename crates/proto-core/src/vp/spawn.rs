@@ -243,7 +243,7 @@ impl VpBuilder {
         if target.hooks {
             hooks::born(block);
         }
-        process.count_birth(target.core, self.flags & flag::DAEMON != 0);
+        process.count_birth(target.core, block.counted());
         target.hand_over(block, home);
         Ok(vp)
     }
@@ -427,6 +427,6 @@ pub(crate) fn adopt(
     if core.ctx.attention() & attention::HOOKS != 0 {
         hooks::born(block);
     }
-    process.count_birth(Some(core), block.has(flag::DAEMON));
+    process.count_birth(Some(core), block.counted());
     Work::new(block)
 }

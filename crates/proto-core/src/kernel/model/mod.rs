@@ -7,6 +7,8 @@
 //! at 2. Beware of what the barrier's stand-in hides: its light half is a fence here and none on the machine, so what one
 //! thread shows another needs an ordering of its own, and a model without any barrier to check it.
 
+mod done;
+mod ends;
 mod inbox;
 mod latent;
 mod sleep;
