@@ -18,6 +18,8 @@ use crate::ended::payload_text;
 trait Erased: Send + Sync {
     fn ready(&self, cores: &Cores<'_>, work: Work, why: Why);
     fn assign(&self, cores: &Cores<'_>) -> Option<Work>;
+    /// `ready`, then `assign`.
+    fn yielded(&self, cores: &Cores<'_>, work: Work) -> Option<Work>;
     fn idle(&self, cores: &Cores<'_>) -> Option<Work>;
     fn place(&self, cores: &Cores<'_>) -> Option<CoreId>;
     /// Drops the calling core's state.
@@ -55,6 +57,12 @@ impl<A: Assigner> Erased for Typed<A> {
 
     fn assign(&self, cores: &Cores<'_>) -> Option<Work> {
         self.assigner.assign(self.core(cores), &self.shared, cores)
+    }
+
+    fn yielded(&self, cores: &Cores<'_>, work: Work) -> Option<Work> {
+        let core = self.core(cores);
+        self.assigner.ready(core, &self.shared, cores, work, Why::Yielded);
+        self.assigner.assign(core, &self.shared, cores)
     }
 
     fn idle(&self, cores: &Cores<'_>) -> Option<Work> {
@@ -127,6 +135,16 @@ impl Instance {
             Some(work) => work,
             None => self.assign_retired(cores),
         }
+    }
+
+    /// Gives it work that has yielded, and asks it.
+    #[inline]
+    pub(crate) fn yielded(&self, cores: &Cores<'_>, work: Work) -> Option<Work> {
+        if self.is_retired() {
+            drop(work);
+            return None;
+        }
+        self.guarded(cores, || self.erased.yielded(cores, work)).flatten()
     }
 
     pub(crate) fn idle(&self, cores: &Cores<'_>) -> Option<Work> {

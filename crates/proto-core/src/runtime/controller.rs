@@ -26,11 +26,15 @@ use crate::hooks;
 use crate::task;
 use crate::vp::block::{Block, flag};
 
+/// What a controller has to look at before it runs the next.
+const LOOK: u32 = attention::MAIL | attention::TIMER | attention::TICK | attention::HOOKS;
+
 /// The loop of a controller. Returns when its runtime stops and nothing is left to run here.
 pub(crate) fn run(core: &'static Core) {
+    let mut next = None;
     loop {
-        if let Some(work) = only_work(core) {
-            run_work(core, work);
+        if let Some(work) = next.take().or_else(|| only_work(core)) {
+            next = run_work(core, work);
             continue;
         }
         if has_come(core) {
@@ -40,7 +44,7 @@ pub(crate) fn run(core: &'static Core) {
             attend(core);
         }
         match pick(core) {
-            Some(work) => run_work(core, work),
+            Some(work) => next = run_work(core, work),
             None => {
                 if !idle::idle(core) {
                     break;
@@ -53,7 +57,6 @@ pub(crate) fn run(core: &'static Core) {
 /// The one timeline that was resumed here, if this core has nothing else to look at or to run and its assigner need not be asked.
 #[inline]
 fn only_work(core: &'static Core) -> Option<Work> {
-    const LOOK: u32 = attention::MAIL | attention::TIMER | attention::TICK | attention::HOOKS;
     // SAFETY: the controller; the closure only looks.
     let only = unsafe {
         core.owner(|owner| {
@@ -257,19 +260,20 @@ pub(crate) fn set_crowded(core: &Core, crowded: bool) {
     }
 }
 
-/// Runs `work` until it waits, yields or ends.
+/// Runs `work` until it waits, yields or ends. What comes next, if that is known already.
 #[inline]
-fn run_work(core: &'static Core, work: Work) {
+fn run_work(core: &'static Core, work: Work) -> Option<Work> {
     let block = work.into_block();
     if block.is_started() {
         if !block.home().is_some_and(|home| std::ptr::eq(home, core)) {
             if !block.may_migrate() {
-                return send_home(core, block);
+                send_home(core, block);
+                return None;
             }
             block.set_home(core);
         }
     } else if !start(core, block) {
-        return;
+        return None;
     }
     if core.ctx.attention() & attention::HOOKS != 0 {
         hooks::assigned(core, block);
@@ -288,9 +292,33 @@ fn run_work(core: &'static Core, work: Work) {
     core.last_ended.set(outcome == Outcome::Ended);
     match outcome {
         Outcome::Waiting => {}
-        Outcome::Yielded => ready(core, block, Why::Yielded),
+        Outcome::Yielded => return yielded(core, block),
         Outcome::Ended => recycle(core, block),
     }
+    None
+}
+
+/// A VP has yielded. If nothing else has come meanwhile, its assigner gets it and is asked for the next in one call.
+#[inline]
+fn yielded(core: &'static Core, block: &'static Block) -> Option<Work> {
+    let instance = instance_of(core, block);
+    // SAFETY: the controller; the closure only looks.
+    let alone = unsafe {
+        core.owner(|owner| {
+            matches!(&*owner.instances, [only] if std::ptr::eq(&raw const **only, instance)) && owner.orphans.is_empty()
+        })
+    };
+    if !alone || has_come(core) || core.ctx.attention() & LOOK != 0 {
+        ready(core, block, Why::Yielded);
+        return None;
+    }
+    let next = instance.yielded(&view(core, instance, None), Work::new(block));
+    if next.is_none() {
+        // The assigner keeps it for later: the loop asks again.
+        // SAFETY: the controller; the closure only counts.
+        unsafe { core.owner(|owner| owner.ready += 1) };
+    }
+    next
 }
 
 /// An assigner gave a started VP to the wrong core.
