@@ -8,8 +8,10 @@
 //! Whoever joins. If nobody can any more (the handle was dropped, before or after the end), the process's result does [design rule 12].
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crate::ctx;
@@ -25,8 +27,8 @@ pub enum JoinError {
     Panic(Box<dyn Any + Send + 'static>),
     /// It was cancelled.
     Cancelled,
-    /// It never ran: there was no stack for it, or its runtime was shut down first.
-    NeverRan,
+    /// It never ran, for this reason: there was no stack for it (the text names the limit and what to do), or its runtime ended first.
+    NeverRan(Arc<str>),
 }
 
 impl JoinError {
@@ -35,8 +37,18 @@ impl JoinError {
         match self {
             JoinError::Panic(payload) => payload,
             JoinError::Cancelled => Box::new(Cancelled { of: None }),
-            JoinError::NeverRan => Box::new("the virtual processor never ran"),
+            JoinError::NeverRan(_) => Box::new(self.to_string()),
         }
+    }
+
+    /// What a scope fails with if nobody joined the VP.
+    pub(crate) fn into_failure(self) -> Option<Box<dyn Any + Send + 'static>> {
+        if let JoinError::Cancelled = self { None } else { Some(self.into_payload()) }
+    }
+
+    fn never_ran() -> JoinError {
+        let why = WHY.with_borrow(Option::clone);
+        JoinError::NeverRan(why.unwrap_or_else(|| Arc::from("its runtime ended first")))
     }
 }
 
@@ -45,7 +57,7 @@ impl fmt::Debug for JoinError {
         match self {
             JoinError::Panic(payload) => f.debug_tuple("Panic").field(&payload_text(&**payload)).finish(),
             JoinError::Cancelled => f.write_str("Cancelled"),
-            JoinError::NeverRan => f.write_str("NeverRan"),
+            JoinError::NeverRan(why) => f.debug_tuple("NeverRan").field(why).finish(),
         }
     }
 }
@@ -55,12 +67,30 @@ impl fmt::Display for JoinError {
         match self {
             JoinError::Panic(payload) => write!(f, "the virtual processor panicked: {}", payload_text(&**payload)),
             JoinError::Cancelled => f.write_str("the virtual processor was cancelled"),
-            JoinError::NeverRan => f.write_str("the virtual processor never ran"),
+            JoinError::NeverRan(why) => write!(f, "the virtual processor never ran: {why}"),
         }
     }
 }
 
 impl std::error::Error for JoinError {}
+
+thread_local! {
+    /// Why the closures that are being dropped on this OS thread never ran. No VP comes here, so it is nobody else's.
+    static WHY: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`, which drops a closure that never ran because of `why`. On an OS thread that is no controller.
+pub(crate) fn never_run<R>(why: Arc<str>, f: impl FnOnce() -> R) -> R {
+    /// Forgets the reason, also if `f` panics.
+    struct Told(Option<Arc<str>>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            WHY.set(self.0.take());
+        }
+    }
+    let _told = Told(WHY.replace(Some(why)));
+    f()
+}
 
 pub(crate) type Outcome<T> = Result<T, JoinError>;
 
@@ -203,7 +233,7 @@ impl<T, F> Drop for Body<T, F> {
             // SAFETY: `run` takes the packet first, so the closure is still there.
             unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
             let cancelled = ctx::installed().and_then(ctx::Ctx::current).is_some_and(|block| !block.is_thread());
-            let error = if cancelled { JoinError::Cancelled } else { JoinError::NeverRan };
+            let error = if cancelled { JoinError::Cancelled } else { JoinError::never_ran() };
             report(packet, Err(error), self.scope.0);
         }
     }
@@ -217,13 +247,7 @@ fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHe
     // SAFETY: a scope waits for the VPs in it, and this one has not told it yet that it ended.
     match unsafe { scope.as_ref() } {
         Some(scope) => {
-            let payload = match unclaimed {
-                Some(Err(JoinError::Panic(payload))) => Some(payload),
-                other => {
-                    drop(other);
-                    None
-                }
-            };
+            let payload = unclaimed.and_then(Result::err).and_then(JoinError::into_failure);
             ScopeHead::leave(scope, payload);
         }
         None => unjoined(unclaimed),
@@ -321,7 +345,7 @@ impl<T> JoinHandle<T> {
             Err(Ended::Deadline) => Err(self),
             Err(ended) => {
                 ended.unwind_if_cancelled();
-                Ok(Err(JoinError::NeverRan))
+                Ok(Err(JoinError::never_ran()))
             }
         }
     }
@@ -329,7 +353,7 @@ impl<T> JoinHandle<T> {
     /// As [`join`](JoinHandle::join), for work that borrows from the waiting frame: not ended by a cancel.
     #[track_caller]
     pub(crate) fn join_binding(&mut self) -> Result<T, JoinError> {
-        let outcome = self.packet().0.request(JoinBinding).unwrap_or(Err(JoinError::NeverRan));
+        let outcome = self.packet().0.request(JoinBinding).unwrap_or_else(|_| Err(JoinError::never_ran()));
         self.packet = None;
         outcome
     }

@@ -46,7 +46,7 @@ struct ScopeEnv {
 
 struct Enter;
 struct Leave(Option<Payload>);
-/// A VP had panicked, and then its handle was dropped unused.
+/// A VP had panicked, or had not run, and then its handle was dropped unused.
 struct Unjoined(Payload);
 struct Finish;
 
@@ -225,7 +225,7 @@ impl fmt::Debug for Scope<'_, '_> {
 /// # Panics
 ///
 /// If `f` panics, with its payload, after all VPs have ended. Else if a VP panicked whose handle was not joined, with the first
-/// such payload. Unwinds if the calling VP was cancelled meanwhile: its VPs were cancelled with it.
+/// such payload; or never ran for want of a stack, with a text that says so. Unwinds if the calling VP was cancelled meanwhile: its VPs were cancelled with it.
 ///
 /// # Examples
 ///
@@ -260,7 +260,7 @@ where
 }
 
 /// As [`scope`], for languages that tell in their own words who panicked: gives what `f` returned or panicked with, and the payload of the first
-/// VP that panicked and was not joined.
+/// VP that panicked, or never ran, and was not joined.
 ///
 /// # Panics
 ///
@@ -325,8 +325,9 @@ pub struct ScopedJoinHandle<'scope, T> {
 
 impl<T> Drop for ScopedJoinHandle<'_, T> {
     fn drop(&mut self) {
-        // The VP has told the scope that it ended, but left its panic to whoever would join it.
-        if let Some(Err(JoinError::Panic(payload))) = self.handle.detach() {
+        // The VP has told the scope that it ended, but left its panic, or why it never ran, to whoever would join it.
+        let outcome = self.handle.detach();
+        if let Some(payload) = outcome.and_then(Result::err).and_then(JoinError::into_failure) {
             self.scope.env.release(Unjoined(payload));
         }
     }

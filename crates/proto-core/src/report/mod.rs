@@ -3,9 +3,11 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `list` | reading the waits of timelines |
+//! | `pace` | how often the runtime speaks by itself |
 //! | `verdict` | when a report is certain, and what follows |
 
 pub(crate) mod list;
+pub(crate) mod pace;
 pub(crate) mod verdict;
 
 use std::fmt;

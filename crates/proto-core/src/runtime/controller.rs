@@ -355,7 +355,7 @@ fn start(core: &'static Core, block: &'static Block) -> bool {
     }
 }
 
-/// No stack is to be had. The VP waits until one is given back; if this core has none out that could come back, it ends with the error.
+/// No stack is to be had: the VP ends with the error.
 #[cold]
 fn no_stack(core: &'static Core, block: &'static Block, error: String) {
     crate::vp::end::never_started(core, block, error);
@@ -369,7 +369,7 @@ fn recycle(core: &'static Core, block: &'static Block) {
     let fiber = NonNull::new(raw.cast_mut()).expect("a VP that has ended had a fiber");
     let class = block.stack_class.get();
     // SAFETY: the controller; `give` neither switches nor comes back here.
-    if let Some(surplus) = unsafe { core.owner(|owner| owner.fibers.give(class, fiber)) } {
+    if let Some(surplus) = unsafe { core.owner(|owner| owner.fibers.give(class, fiber, &core.shared().arenas)) } {
         end_fiber(core, class, surplus);
     }
     recycle_block(core, block);
@@ -405,6 +405,15 @@ pub(crate) fn end_fiber(core: &'static Core, class: u8, fiber: NonNull<Fiber>) {
     // SAFETY: the controller; the closure only clones an `Arc`.
     if let Some(arena) = unsafe { core.owner(|owner| owner.fibers.arena(class).cloned()) } {
         arena.give(stack);
+    }
+}
+
+/// Stacks are short: those that wait here for a VP go back to where every core gets its own.
+pub(super) fn give_fibers_back(core: &'static Core) {
+    // SAFETY: the controller; the closure only takes out.
+    let fibers = unsafe { core.owner(|owner| owner.fibers.drain()) };
+    for (class, fiber) in fibers {
+        end_fiber(core, class, fiber);
     }
 }
 

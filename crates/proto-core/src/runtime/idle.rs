@@ -272,12 +272,9 @@ fn earliest_deadline(core: &'static Core) -> Option<Duration> {
 
 /// The controller ends: gives back what it holds.
 pub(crate) fn wind_up(core: &'static Core) {
-    // SAFETY: the controller; the closures only take things out.
-    let (fibers, instances) =
-        unsafe { core.owner(|owner| (owner.fibers.drain(), std::mem::take(&mut owner.instances))) };
-    for (class, fiber) in fibers {
-        controller::end_fiber(core, class, fiber);
-    }
+    controller::give_fibers_back(core);
+    // SAFETY: the controller; the closure only takes out.
+    let instances = unsafe { core.owner(|owner| std::mem::take(&mut owner.instances)) };
     for instance in instances {
         instance.forget_core(core.index);
     }

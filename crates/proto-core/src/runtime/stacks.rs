@@ -5,14 +5,23 @@
 //! A fiber whose VP did not come to its end (process doomed, shutdown) is not used again [design rule 13].
 //!
 //! Sizes are powers of two; a *class* is the binary logarithm of a size.
+//!
+//! # At the system's limit
+//!
+//! When an arena cannot give a stack its class is marked as *short*, with the number of stacks that were out. From then on cores keep no fibers of
+//! the class for themselves: what ends goes back to the arena, which so knows whether a VP that is to be created can start, and `spawn` asks it. The mark goes when
+//! half of those stacks are back. Without the mark, `spawn` pays one load. What was created before the limit was met, or by several at once
+//! close to it, meets it when it is to start (`vp::end::never_started`).
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proto_arch::fiber::{Backend, Fiber, FiberBox};
 use proto_arch::stack::{StackArena, StackError, StackOptions};
 
 use super::core::Core;
+use super::{controller, mail};
 use crate::ctx;
 use crate::ctx::Outcome;
 
@@ -36,9 +45,38 @@ pub(crate) fn class_of(size: usize) -> Option<u8> {
 #[derive(Debug, Default)]
 pub(crate) struct Arenas {
     arenas: Mutex<[Option<Arc<StackArena>>; CLASSES]>,
+    /// Of each class that is short, how many stacks were out when that was found; else 0.
+    short: [AtomicUsize; CLASSES],
 }
 
 impl Arenas {
+    /// Whether a stack of `class` was refused not long ago.
+    #[inline(always)]
+    pub(crate) fn is_short(&self, class: u8) -> bool {
+        // ORDERING: Relaxed: a hint; the arena has a lock.
+        self.short[usize::from(class - SMALLEST)].load(Ordering::Relaxed) != 0
+    }
+
+    /// `arena` has refused a stack. `true` if that is news.
+    fn set_short(&self, class: u8, arena: &StackArena) -> bool {
+        // ORDERING: as above.
+        self.short[usize::from(class - SMALLEST)].swap(arena.in_use().max(1), Ordering::Relaxed) == 0
+    }
+
+    /// Whether a stack of a class that is short is to be had.
+    #[cold]
+    pub(crate) fn try_short(&self, class: u8) -> Result<(), StackError> {
+        let arena = self.get(class)?;
+        let stack = arena.take()?;
+        arena.give(stack);
+        let short = &self.short[usize::from(class - SMALLEST)];
+        // ORDERING: as above.
+        if arena.in_use() <= short.load(Ordering::Relaxed) / 2 {
+            short.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn get(&self, class: u8) -> Result<Arc<StackArena>, StackError> {
         let mut arenas = self.arenas.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = &mut arenas[usize::from(class - SMALLEST)];
@@ -85,7 +123,14 @@ impl Fibers {
             Some(arena) => arena,
             None => slot.insert(core.shared().arenas.get(class).map_err(|error| error.to_string())?),
         };
-        let stack = arena.take().map_err(|error| error.to_string())?;
+        let stack = arena.take().map_err(|error| {
+            if core.shared().arenas.set_short(class, arena) {
+                for other in &core.shared().cores {
+                    mail::post(other, Box::new(controller::give_fibers_back));
+                }
+            }
+            error.to_string()
+        })?;
         let arg = std::ptr::from_ref(core).cast_mut().cast();
         // SAFETY: `fiber_main` does not unwind (VPs' panics are caught) and takes a core, which outlives its fibers.
         let fiber =
@@ -93,11 +138,11 @@ impl Fibers {
         Ok(FiberBox::into_raw(fiber))
     }
 
-    /// Takes a fiber back whose VP has come to its end; gives it back if the core has enough.
+    /// Takes a fiber back whose VP has come to its end; gives it back if the core has enough, or all cores together have too few.
     #[inline]
-    pub(crate) fn give(&mut self, class: u8, fiber: NonNull<Fiber>) -> Option<NonNull<Fiber>> {
+    pub(crate) fn give(&mut self, class: u8, fiber: NonNull<Fiber>, arenas: &Arenas) -> Option<NonNull<Fiber>> {
         let free = &mut self.free[usize::from(class - SMALLEST)].fibers;
-        if free.len() < KEEP {
+        if free.len() < KEEP && !arenas.is_short(class) {
             free.push(fiber);
             None
         } else {
@@ -123,7 +168,7 @@ impl Fibers {
         }
     }
 
-    /// All fibers of all classes, for the end of a core.
+    /// All fibers of all classes.
     pub(crate) fn drain(&mut self) -> Vec<(u8, NonNull<Fiber>)> {
         let mut all = Vec::new();
         for (class, free) in (SMALLEST..).zip(&mut self.free) {

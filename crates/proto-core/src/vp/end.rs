@@ -8,13 +8,16 @@
 //! same was in a destructor, and goes to the process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::block::Block;
 use super::{cancel, extra, local};
 use crate::ctx;
 use crate::hooks;
+use crate::join::never_run;
 use crate::process::ProcessInner;
+use crate::report::pace::Pace;
 use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 
@@ -66,7 +69,7 @@ fn end(block: &'static Block) {
     }
 }
 
-/// There was no stack for `block`. On the controller of `core`.
+/// There was no stack for `block`, because of `error`. On the controller of `core`.
 ///
 /// Dropping its closure tells its joiner, which is a request: not on the controller's stack. The watchdog has it done.
 pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: String) {
@@ -74,17 +77,26 @@ pub(crate) fn never_started(core: &'static Core, block: &'static Block, error: S
     let start = unsafe { block.take_start() };
     let process = block.process();
     let of = block.counted();
-    if let Some(process) = process {
-        process.note_failure(format!("{} did not get a stack: {error}", super::VpName::of(block)));
+    let failure = format!("{} did not get a stack: {error}", super::VpName::of(block));
+    let why = Arc::from(error);
+    // Nobody asks that process how it went.
+    let unheard = process.is_none_or(ProcessInner::is_ambient);
+    if let Some(process) = process.filter(|_| !unheard) {
+        process.note_failure(failure.clone());
     }
     extra::clear(block);
+    /// Thousands may meet the limit at once.
+    static SAID: Pace = Pace::new();
     let start = SendStart(start);
     let process = process.map(|process| process.handle());
     let open = Somebody::new();
     core.shared().watchdog.leave(Box::new(move || {
         let start = start;
         // User's code: values of the closure are dropped, and whoever joins is told.
-        let dropped = catch_unwind(AssertUnwindSafe(|| drop(start.0)));
+        let dropped = never_run(why, || catch_unwind(AssertUnwindSafe(|| drop(start.0))));
+        if unheard && SAID.once_in_a_while() {
+            eprintln!("proto-runtime: {failure}");
+        }
         if let Some(process) = process {
             if let Err(payload) = dropped {
                 process.note_panic(payload);

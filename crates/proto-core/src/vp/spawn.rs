@@ -35,6 +35,13 @@ pub enum SpawnError {
     NoSuchCore(CoreId),
     /// There is no runtime, and the default one could not be made.
     NoRuntime(String),
+    /// All the stacks are in use that the system lets there be.
+    NoStack {
+        /// The bytes of the stack that could not be had.
+        bytes: usize,
+        /// Which limit was met, and how to raise it.
+        why: Arc<str>,
+    },
 }
 
 impl fmt::Display for SpawnError {
@@ -46,6 +53,7 @@ impl fmt::Display for SpawnError {
                 write!(f, "the home that was asked for, core {}, is none of the runtime's", core.index())
             }
             SpawnError::NoRuntime(why) => write!(f, "the default runtime could not be made: {why}"),
+            SpawnError::NoStack { bytes, why } => write!(f, "a stack of {bytes} bytes is not to be had: {why}"),
         }
     }
 }
@@ -166,7 +174,8 @@ impl VpBuilder {
     ///
     /// # Errors
     ///
-    /// See [`SpawnError`]. The closure is dropped then.
+    /// See [`SpawnError`]. The closure is dropped then. A VP gets its stack when it starts, so one that was created just before the system's
+    /// limit was met may still not run: whoever joins it is told by [`JoinError::NeverRan`](crate::JoinError::NeverRan).
     pub fn spawn<T, F>(self, f: F) -> Result<JoinHandle<T>, SpawnError>
     where
         T: Send + 'static,
@@ -212,6 +221,10 @@ impl VpBuilder {
         };
         if shared.is_stopping() {
             return Err(SpawnError::Stopping);
+        }
+        if shared.arenas.is_short(class) {
+            let found = shared.arenas.try_short(class);
+            found.map_err(|error| SpawnError::NoStack { bytes: 1 << class, why: error.to_string().into() })?;
         }
         let home = match self.place {
             Where::Anywhere => None,
