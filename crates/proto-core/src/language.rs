@@ -1,9 +1,11 @@
-//! What languages keep for each process.
+//! What languages keep for each process: environments, and the assigners that they bring.
 
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::assign::Assigner;
+use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
 use crate::env::EnvCell;
 use crate::vp::block::Block;
@@ -41,6 +43,57 @@ pub trait Language: 'static {
 
     /// Makes the state, at the first use in a process.
     fn env() -> Self::Env;
+}
+
+/// A language that brings an assigner: the VPs that it creates ([`VpBuilder::language`](crate::VpBuilder::language)) belong to that, of which
+/// each process has one. What else the process runs belongs to the process's assigner, or the runtime's. A core asks the assigners in turn: each
+/// that has ready work is asked at least once in as many assignments as there are assigners.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Lifo, Scheduled, VpBuilder, scope};
+/// use std::sync::Mutex;
+///
+/// /// Of this language's VPs, the last to become ready runs first.
+/// struct Hasty;
+/// impl Scheduled for Hasty {
+///     type Assigner = Lifo;
+///     fn assigner() -> Lifo { Lifo }
+/// }
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// let order = Mutex::new(Vec::new());
+/// runtime.run(|| {
+///     scope(|s| {
+///         for n in 0..3 {
+///             let order = &order;
+///             s.spawn_with(VpBuilder::new().language::<Hasty>(), move || order.lock().unwrap().push(n)).unwrap();
+///         }
+///     });
+/// })?;
+/// assert_eq!(order.into_inner().unwrap(), [2, 1, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Scheduled: 'static {
+    /// Its assigner.
+    type Assigner: Assigner;
+
+    /// Makes the assigner of one process, at the first VP that the language creates there. On the creating VP, outside any lock.
+    fn assigner() -> Self::Assigner;
+}
+
+/// A language that brings an assigner.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfLanguage {
+    pub(crate) id: TypeId,
+    /// For so many cores.
+    pub(crate) make: fn(usize) -> Instance,
+}
+
+impl OfLanguage {
+    pub(crate) fn new<L: Scheduled>() -> OfLanguage {
+        OfLanguage { id: TypeId::of::<L>(), make: |cores| Instance::of_language::<L>(cores) }
+    }
 }
 
 /// The environment of language `L` in the calling timeline's process. On an OS thread: in that of everything that OS threads create by

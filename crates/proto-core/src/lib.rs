@@ -55,6 +55,8 @@ mod panics;
 #[cfg(not(loom))]
 mod process;
 #[cfg(not(loom))]
+mod process_builder;
+#[cfg(not(loom))]
 mod process_end;
 #[cfg(not(loom))]
 mod process_error;
@@ -85,11 +87,12 @@ pub use self::{
     },
     hooks::{Event, Hooks},
     join::{JoinError, JoinHandle},
-    language::{Language, language, of_process},
+    language::{Language, Scheduled, language, of_process},
     lock::{Absentees, Held, RawLock, RawRwLock},
     once::{SetOnce, Turn},
     panics::resume_unwind,
-    process::Process,
+    process::{OnSeedEnd, Process},
+    process_builder::ProcessBuilder,
     process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, ShutdownError, blocking::blocking},

@@ -6,7 +6,7 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::assign::instance::Instance;
@@ -14,7 +14,7 @@ use crate::ctx::{self, Ctx};
 use crate::ended::{Cancelled, Ended};
 use crate::env::{EnvCell, Waiters};
 use crate::kernel::ends::{Ends, Of};
-use crate::language::Belongings;
+use crate::language::{Belongings, OfLanguage};
 use crate::process_end::{AwaitEnd, EndEnv, Over};
 use crate::process_error::ProcessError;
 use crate::report::Report;
@@ -35,9 +35,29 @@ pub(crate) struct ProcessInner {
     doomed: AtomicBool,
     /// Its assigner, if it has one of its own.
     instance: Option<Arc<Instance>>,
+    /// All assigners that it brought: that one, and those of its languages.
+    instances: Mutex<Vec<Arc<Instance>>>,
+    on_seed_end: OnSeedEnd,
     env: EnvCell<EndEnv>,
     trouble: Mutex<Trouble>,
     belongings: Belongings,
+}
+
+/// What becomes of a process's VPs when its seed has returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnSeedEnd {
+    /// The process waits until they have ended.
+    #[default]
+    Wait,
+    /// They are cancelled, and the process waits until they have unwound.
+    Cancel,
+}
+
+/// What may be said of a process before it starts.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) instance: Option<Arc<Instance>>,
+    pub(crate) on_seed_end: OnSeedEnd,
 }
 
 /// What went wrong so far.
@@ -55,7 +75,11 @@ impl fmt::Debug for ProcessInner {
 }
 
 impl ProcessInner {
-    fn new(shared: &Arc<Shared>, instance: Option<Arc<Instance>>) -> Arc<ProcessInner> {
+    fn new(shared: &Arc<Shared>, options: Options) -> Arc<ProcessInner> {
+        let Options { instance, on_seed_end } = options;
+        if let Some(instance) = &instance {
+            shared.add_instance(instance);
+        }
         // ORDERING: only uniqueness.
         let id = shared.next_process.fetch_add(1, Ordering::Relaxed);
         let process = Arc::new_cyclic(|this| ProcessInner {
@@ -65,7 +89,9 @@ impl ProcessInner {
             ends: Ends::new(shared.cores.len()),
             cancelled: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
+            instances: Mutex::new(instance.iter().map(Arc::clone).collect()),
             instance,
+            on_seed_end,
             env: EnvCell::new(EndEnv { over: false, waiting: Waiters::new() }),
             trouble: Mutex::new(Trouble::default()),
             belongings: Belongings::new(),
@@ -91,6 +117,42 @@ impl ProcessInner {
     #[inline]
     pub(crate) fn instance(&self) -> *const Instance {
         self.instance.as_ref().map_or(std::ptr::null(), Arc::as_ptr)
+    }
+
+    fn instances(&self) -> MutexGuard<'_, Vec<Arc<Instance>>> {
+        self.instances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The assigner that `language` brings, in this process; made at its first VP. `parent`: the VP that makes this one.
+    #[inline]
+    pub(crate) fn instance_of(&self, language: OfLanguage, parent: Option<&Block>) -> *const Instance {
+        // Mostly a language's VPs are made by its VPs.
+        if let Some(parent) = parent.filter(|parent| parent.process().is_some_and(|its| std::ptr::eq(its, self))) {
+            let same = parent.instance.get();
+            // SAFETY: a VP's instance outlives it.
+            if unsafe { same.as_ref() }.is_some_and(|instance| instance.language == Some(language.id)) {
+                return same;
+            }
+        }
+        self.find_or_make(language)
+    }
+
+    #[cold]
+    fn find_or_make(&self, language: OfLanguage) -> *const Instance {
+        let known = |instances: &[Arc<Instance>]| {
+            instances.iter().find(|instance| instance.language == Some(language.id)).map(Arc::as_ptr)
+        };
+        if let Some(known) = known(&self.instances()) {
+            return known;
+        }
+        // The language's code, so outside of the lock; of two that are made at once the first counts.
+        let fresh = Arc::new((language.make)(self.shared.cores.len()));
+        let mut instances = self.instances();
+        known(&instances).unwrap_or_else(|| {
+            self.shared.add_instance(&fresh);
+            instances.push(Arc::clone(&fresh));
+            Arc::as_ptr(&fresh)
+        })
     }
 
     fn trouble<R>(&self, f: impl FnOnce(&mut Trouble) -> R) -> R {
@@ -127,7 +189,7 @@ impl ProcessInner {
     /// - `this` is a process, and the VP that has ended on `core` has not been counted yet.
     #[inline]
     pub(crate) unsafe fn count_end(this: *const ProcessInner, core: &Core, of: Of) {
-        // Once the end is counted, another core may find the sums equal and end the process; it waits for this mark to go (`finish`).
+        // Once the end is counted, another core may find the sums equal and end the process; it waits for this mark to go (`leave`).
         // ORDERING: Relaxed: before the Release of the count, by which `all_over` comes to know of it.
         core.counting.store(this.cast_mut(), Ordering::Relaxed);
         let last = {
@@ -138,7 +200,53 @@ impl ProcessInner {
         // ORDERING: Release pairs with `wait_for_counters`: the last look at the process comes before.
         core.counting.store(std::ptr::null_mut(), Ordering::Release);
         if let Some(process) = last {
-            process.finish_if_over();
+            process.look_at_ends(of);
+        }
+    }
+
+    /// As [`count_end`](ProcessInner::count_end), by an OS thread.
+    pub(crate) fn count_end_outside(&self, of: Of) {
+        if self.ends.ended(None, of) {
+            self.handle().look_at_ends(of);
+        }
+    }
+
+    #[cold]
+    fn look_at_ends(self: Arc<Self>, of: Of) {
+        match of {
+            Of::Waited if self.ends.all_over() => self.finish(),
+            // (Of a process that was given up the others stay for ever, and refer to it.)
+            Of::Daemons if self.ends.all_ended(of) && self.ends.all_ended(Of::Waited) => self.leave(),
+            _ => {}
+        }
+    }
+
+    /// Everything but daemons has ended.
+    fn finish(&self) {
+        if self.ends.lingers() {
+            // The last of them has the process leave.
+            cancel::cancel_process(self.shared(), self);
+        } else {
+            self.leave();
+        }
+        self.env.release(Over);
+    }
+
+    /// All have ended: nobody but those who hold it refers to this process any more. More than one may come here.
+    fn leave(&self) {
+        for instance in self.instances().drain(..) {
+            self.shared.remove_instance(&instance);
+        }
+        let mut processes = self.shared.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = processes.iter().position(|other| std::ptr::eq(Arc::as_ptr(other), self));
+        let mine = mine.map(|index| processes.swap_remove(index));
+        drop(processes);
+        self.wait_for_counters();
+        drop(mine);
+        if self.shared.is_stopping() {
+            for core in &self.shared.cores {
+                crate::runtime::send::wake(core);
+            }
         }
     }
 
@@ -153,43 +261,9 @@ impl ProcessInner {
         }
     }
 
-    /// As [`count_end`](ProcessInner::count_end), by an OS thread.
-    pub(crate) fn count_end_outside(&self, of: Of) {
-        if self.ends.ended(None, of) {
-            self.handle().finish_if_over();
-        }
-    }
-
-    fn finish_if_over(self: Arc<Self>) {
-        if self.ends.all_over() {
-            self.finish();
-        }
-    }
-
-    /// Everything has ended.
-    #[cold]
-    fn finish(&self) {
-        if self.ends.has_daemons() {
-            cancel::cancel_process(self.shared(), self);
-        }
-        if let Some(instance) = &self.instance {
-            self.shared.remove_instance(instance);
-        }
-        let mut processes = self.shared.processes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = processes.iter().position(|other| std::ptr::eq(Arc::as_ptr(other), self));
-        let mine = mine.map(|index| processes.swap_remove(index));
-        drop(processes);
-        if self.ends.has_daemons() {
-            // Daemons still refer to the process; it is small, and stays.
-            std::mem::forget(mine);
-        }
-        self.wait_for_counters();
-        self.env.release(Over);
-        if self.shared.is_stopping() {
-            for core in &self.shared.cores {
-                crate::runtime::send::wake(core);
-            }
-        }
+    /// Whether one of its VPs has not ended.
+    pub(crate) fn is_inhabited(&self) -> bool {
+        !self.is_ended() || !self.ends.all_ended(Of::Daemons)
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -229,6 +303,9 @@ impl ProcessInner {
     /// Lets the waiters of a process go whose last frames never will: a verdict with nothing but binding waits left.
     pub(crate) fn give_up(&self) {
         if self.ends.declare_over() {
+            if self.ends.lingers() {
+                cancel::cancel_process(self.shared(), self);
+            }
             self.env.release(Over);
         }
     }
@@ -258,7 +335,7 @@ static AMBIENT: OnceLock<Result<Arc<ProcessInner>, crate::RuntimeError>> = OnceL
 pub(crate) fn ambient() -> Result<&'static ProcessInner, crate::RuntimeError> {
     let made = AMBIENT.get_or_init(|| {
         let runtime = crate::Runtime::global()?;
-        Ok(ProcessInner::new(runtime.shared(), None))
+        Ok(ProcessInner::new(runtime.shared(), Options::default()))
     });
     match made {
         Ok(process) => Ok(process),
@@ -359,19 +436,15 @@ impl<T> Process<T> {
 /// # Safety
 ///
 /// - What `f` and `T` borrow outlives the process: the caller waits for it, or they are 'static.
-pub(crate) unsafe fn start<T, F>(
-    shared: &Arc<Shared>,
-    instance: Option<Arc<Instance>>,
-    f: F,
-) -> Result<Process<T>, ProcessError>
+pub(crate) unsafe fn start<T, F>(shared: &Arc<Shared>, options: Options, f: F) -> Result<Process<T>, ProcessError>
 where
     T: Send,
     F: FnOnce() -> T + Send,
 {
-    if let Some(instance) = &instance {
-        shared.add_instance(instance);
+    if options.on_seed_end == OnSeedEnd::Cancel {
+        cancel::check_possible().map_err(|error| ProcessError::Failed(error.to_string()))?;
     }
-    let inner = ProcessInner::new(shared, instance);
+    let inner = ProcessInner::new(shared, options);
     let result = Arc::new(Mutex::new(None));
     let place = Arc::clone(&result);
     let seat = Seat(Arc::clone(&inner));
@@ -400,6 +473,10 @@ struct Seat(Arc<ProcessInner>);
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.ends.close();
+        let process = &self.0;
+        process.ends.close();
+        if process.on_seed_end == OnSeedEnd::Cancel {
+            cancel::cancel_process(&process.shared, process);
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! that panicked is *retired*: from then on each core serves this instance's work first in, first out, and drops its own state of the
 //! broken assigner when it next comes by; the work in it is put into that queue by `Work`'s drop.
 
+use std::any::TypeId;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +15,7 @@ use proto_arch::topology::CoreId;
 
 use super::{Assigner, Cores, Locked, Pool, Why, Work};
 use crate::ended::payload_text;
+use crate::language::Scheduled;
 
 trait Erased: Send + Sync {
     fn ready(&self, cores: &Cores<'_>, work: Work, why: Why);
@@ -84,6 +86,8 @@ pub(crate) struct Instance {
     erased: Box<dyn Erased>,
     pub(crate) pools: Box<[CachePadded<Pool>]>,
     name: &'static str,
+    /// The language that brought it, if one did.
+    pub(crate) language: Option<TypeId>,
     retired: AtomicBool,
     /// [`Assigner::NEW_WORK_IN_POOL`].
     pub(crate) new_work_in_pool: bool,
@@ -105,10 +109,16 @@ impl Instance {
             erased: Box::new(Typed { assigner, cores, shared }),
             pools: (0..count).map(|_| CachePadded::new(Pool::new())).collect(),
             name: std::any::type_name::<A>(),
+            language: None,
             retired: AtomicBool::new(false),
             new_work_in_pool: A::NEW_WORK_IN_POOL,
             only_work_unasked: A::ONLY_WORK_UNASKED,
         }
+    }
+
+    /// Of a language that brings it.
+    pub(crate) fn of_language<L: Scheduled>(count: usize) -> Instance {
+        Instance { language: Some(TypeId::of::<L>()), ..Instance::new(L::assigner(), count) }
     }
 
     #[inline]

@@ -27,6 +27,9 @@
 //! ended; so ends ≤ births at every moment, and if the sums are equal, then ends = births at the moment between the two readings: nobody
 //! lived then, so nobody can be born. The sums may be found equal by several: an exchange decides.
 //!
+//! *Daemons* are counted in the same way, by themselves. They go on when the process is over, which takes the place of `closing`: whoever
+//! found it over looks once more (`lingers`), and so does each daemon that ends after that. Here more than one may find that all are gone.
+//!
 //! **Tried.** No fence at E4, since E2 is a barrier already: but two light halves do not order each other's store and load, so of two last
 //! ends at the same time neither saw the other's count, and the process never ended (once in some thousand runs of a fork tree).
 
@@ -36,29 +39,27 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{Asymmetric, AtomicU32, AtomicU64, Barrier, Ordering, fence};
 
-/// Births and ends of one core.
+/// Births and ends.
 #[derive(Debug)]
 struct Count {
     births: AtomicU64,
     ends: AtomicU64,
-    /// Timelines that nobody waits for, births minus ends (wrapping).
-    daemons: AtomicU64,
 }
 
 /// Which timelines are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Of {
     /// Those that a process waits for.
-    Waited,
-    /// Daemons.
-    Daemons,
+    Waited = 0,
+    /// Daemons: cancelled when the others have ended; the process stays until they have, too.
+    Daemons = 1,
 }
 
 /// The counts of one process. See the head of the file.
 #[derive(Debug)]
 pub(crate) struct Ends<B: Barrier = Asymmetric> {
-    /// One for each core, and one for OS threads.
-    counts: Box<[CachePadded<Count>]>,
+    /// A pair, see [`Of`], for each core, and one for OS threads.
+    counts: Box<[CachePadded<[Count; 2]>]>,
     closing: AtomicU32,
     over: AtomicU32,
     barrier: PhantomData<fn() -> B>,
@@ -67,9 +68,9 @@ pub(crate) struct Ends<B: Barrier = Asymmetric> {
 impl<B: Barrier> Ends<B> {
     /// Of a process on so many cores.
     pub(crate) fn new(cores: usize) -> Self {
-        let count = || Count { births: AtomicU64::new(0), ends: AtomicU64::new(0), daemons: AtomicU64::new(0) };
+        let count = || Count { births: AtomicU64::new(0), ends: AtomicU64::new(0) };
         Self {
-            counts: (0..=cores).map(|_| CachePadded::new(count())).collect(),
+            counts: (0..=cores).map(|_| CachePadded::new([count(), count()])).collect(),
             closing: AtomicU32::new(0),
             over: AtomicU32::new(0),
             barrier: PhantomData,
@@ -79,37 +80,34 @@ impl<B: Barrier> Ends<B> {
     /// A timeline is born. `core`: where this code runs, if on a core.
     #[inline]
     pub(crate) fn born(&self, core: Option<usize>, of: Of) {
-        let count = self.at(core);
-        Self::add(if of == Of::Waited { &count.births } else { &count.daemons }, 1, core.is_some());
+        Self::add(&self.at(core, of).births, core.is_some());
     }
 
     /// A timeline has ended. `true`: it may have been the last. The process may be gone after that, unless the caller holds it.
     #[inline]
     pub(crate) fn ended(&self, core: Option<usize>, of: Of) -> bool {
-        let count = self.at(core);
-        if of == Of::Daemons {
-            Self::add(&count.daemons, u64::MAX, core.is_some());
-            return false;
-        }
-        Self::add(&count.ends, 1, core.is_some());
+        Self::add(&self.at(core, of).ends, core.is_some());
         B::light();
         // Relaxed: the barriers order it.
-        self.closing.load(Ordering::Relaxed) != 0
+        match of {
+            Of::Waited => self.closing.load(Ordering::Relaxed) != 0,
+            Of::Daemons => self.over.load(Ordering::Relaxed) != 0,
+        }
     }
 
     #[inline]
-    fn at(&self, core: Option<usize>) -> &Count {
-        &self.counts[core.unwrap_or(self.counts.len() - 1)]
+    fn at(&self, core: Option<usize>, of: Of) -> &Count {
+        &self.counts[core.unwrap_or(self.counts.len() - 1)][of as usize]
     }
 
     #[inline]
-    fn add(number: &AtomicU64, change: u64, alone: bool) {
+    fn add(number: &AtomicU64, alone: bool) {
         // Release: pairs with the Acquire of `sum`.
         if alone {
             // A store is enough: only this core writes here.
-            number.store(number.load(Ordering::Relaxed).wrapping_add(change), Ordering::Release);
+            number.store(number.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
         } else {
-            number.fetch_add(change, Ordering::Release);
+            number.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -120,18 +118,33 @@ impl<B: Barrier> Ends<B> {
         B::heavy();
     }
 
-    /// Whether the caller has found that all have ended, as the first.
+    /// Whether the caller has found that all but daemons have ended, as the first.
     pub(crate) fn all_over(&self) -> bool {
-        // C4, E4: with the same fence of whoever else adds up.
-        fence(Ordering::SeqCst);
-        let ends = self.sum(|count| &count.ends);
-        let births = self.sum(|count| &count.births);
-        ends == births && self.declare_over()
+        self.all_ended(Of::Waited) && self.declare_over()
     }
 
-    fn sum(&self, number: impl Fn(&Count) -> &AtomicU64) -> u64 {
+    /// Whether all have ended.
+    pub(crate) fn all_ended(&self, of: Of) -> bool {
+        // C4, E4: with the same fence of whoever else adds up.
+        fence(Ordering::SeqCst);
+        let ends = self.sum(|count| &count[of as usize].ends);
+        let births = self.sum(|count| &count[of as usize].births);
+        ends == births
+    }
+
+    fn sum(&self, number: impl Fn(&[Count; 2]) -> &AtomicU64) -> u64 {
         // Acquire: pairs with the Release of `add`: with an end comes its birth, and what the timeline did.
         self.counts.iter().fold(0, |sum, count| sum.wrapping_add(number(count).load(Ordering::Acquire)))
+    }
+
+    /// Whether daemons still live. For whoever has found the process over: if not now, the last of them says so (`ended`).
+    pub(crate) fn lingers(&self) -> bool {
+        if self.all_ended(Of::Daemons) {
+            return false;
+        }
+        // C2, with the daemons' E2.
+        B::heavy();
+        !self.all_ended(Of::Daemons)
     }
 
     /// Says that the process is over, whatever the counts say. `true`: nobody has said so before.
@@ -144,10 +157,5 @@ impl<B: Barrier> Ends<B> {
     pub(crate) fn is_over(&self) -> bool {
         // Acquire: pairs with `declare_over`.
         self.over.load(Ordering::Acquire) != 0
-    }
-
-    /// Whether daemons live. Some that are just ending may be counted.
-    pub(crate) fn has_daemons(&self) -> bool {
-        self.sum(|count| &count.daemons) != 0
     }
 }

@@ -59,7 +59,8 @@ fn has_processes(shared: &Shared) -> bool {
 
 /// Whether the controllers of a runtime that is stopping may end: nothing is left that could still unwind.
 pub(crate) fn may_end(shared: &Shared) -> bool {
-    !has_processes(shared) || shared.gave_up.load(Ordering::Acquire)
+    let processes = shared.processes.lock().unwrap_or_else(PoisonError::into_inner);
+    !processes.iter().any(|process| process.is_inhabited()) || shared.gave_up.load(Ordering::Acquire)
 }
 
 /// All cores asleep, without mail and deadlines? Gives a number that changes if one of them was awake since.

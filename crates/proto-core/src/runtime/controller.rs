@@ -81,22 +81,35 @@ fn only_work(core: &'static Core) -> Option<Work> {
 /// Whether anything has come in since the last look.
 #[inline(always)]
 fn has_come(core: &'static Core) -> bool {
-    // ORDERING: Relaxed: a hint; `take_in` acquires.
+    // SAFETY: the controller; the closure only looks.
+    let own = unsafe { core.owner(|owner| !owner.local.is_empty()) };
+    own || !knows_instances(core) || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
+}
+
+/// Takes note of assigners that have come or gone.
+#[inline]
+pub(super) fn note_instances(core: &'static Core) {
+    if knows_instances(core) {
+        return;
+    }
+    // ORDERING: Acquire pairs with the Release in `Shared::add_instance`.
+    let version = core.shared().instances_version.load(Ordering::Acquire);
+    refresh_instances(core, version);
+}
+
+/// Whether this core knows all assigners that there are.
+#[inline(always)]
+pub(super) fn knows_instances(core: &'static Core) -> bool {
+    // ORDERING: Relaxed: a hint, or ordered by the barrier before it (`idle::sleep`).
     let version = core.shared().instances_version.load(Ordering::Relaxed);
     // SAFETY: the controller; the closure only looks.
-    let own = unsafe { core.owner(|owner| owner.instances_version != version || !owner.local.is_empty()) };
-    own || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
+    unsafe { core.owner(|owner| owner.instances_version == version) }
 }
 
 /// Gives what has become ready to its assigners.
 #[inline(never)]
 fn take_in(core: &'static Core) {
-    // ORDERING: Acquire pairs with the Release in `Shared::add_instance`.
-    let version = core.shared().instances_version.load(Ordering::Acquire);
-    // SAFETY: the controller; the closure only looks.
-    if unsafe { core.owner(|owner| owner.instances_version != version) } {
-        refresh_instances(core, version);
-    }
+    note_instances(core);
     while let Some(block) =
         // SAFETY: the controller; the closure only pops.
         unsafe { core.owner(|owner| owner.local.pop_front()) }

@@ -17,9 +17,9 @@ use proto_arch::topology::{CoreId, Topology};
 use super::builder::{Builder, RuntimeError};
 use super::shared::Shared;
 use crate::assign::Assigner;
-use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
-use crate::process::{self, Process};
+use crate::process::{self, Options, Process};
+use crate::process_builder::ProcessBuilder;
 use crate::process_error::ProcessError;
 use crate::report::{Report, Wait, list, verdict};
 use crate::vp::cancel;
@@ -135,7 +135,7 @@ impl Runtime {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: everything is 'static.
-        unsafe { process::start(self.shared(), None, f) }
+        unsafe { process::start(self.shared(), Options::default(), f) }
     }
 
     /// As [`start`](Runtime::start), with an assigner of the process's own.
@@ -148,9 +148,12 @@ impl Runtime {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        let instance = Arc::new(Instance::new(assigner, self.controllers()));
-        // SAFETY: everything is 'static.
-        unsafe { process::start(self.shared(), Some(instance), f) }
+        self.process().assigner(assigner).start(f)
+    }
+
+    /// To start a process about which there is more to say.
+    pub fn process(&self) -> ProcessBuilder<'_> {
+        ProcessBuilder::new(self)
     }
 
     /// Runs `f` as a process and waits for it. `f` may borrow.
@@ -167,7 +170,7 @@ impl Runtime {
     {
         // SAFETY: `wait` is called before this returns, and returns when everything the process created has ended, or never runs
         // again (verdict).
-        unsafe { process::start(self.shared(), None, f) }?.wait()
+        unsafe { process::start(self.shared(), Options::default(), f) }?.wait()
     }
 
     /// What waits for what, as far as the cores answer within 100 ms. For people and tests.

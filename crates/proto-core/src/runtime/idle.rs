@@ -97,6 +97,7 @@ fn search(core: &'static Core) -> bool {
     if search == Search::Enough {
         return wait_for_own(core, began, patience.max(SEARCH));
     }
+    controller::note_instances(core);
     note_ages(core);
     task::ask_for_latent(core);
     loop {
@@ -214,7 +215,11 @@ fn anything_to_take(core: &'static Core) -> bool {
     let pooled = unsafe {
         core.owner(|owner| owner.instances.iter().any(|instance| instance.pools.iter().any(|pool| !pool.is_empty())))
     };
-    pooled || shared.cores.iter().any(|other| !other.newborn.is_empty()) || task::any_latent(shared)
+    // An assigner that this core does not know yet may have work.
+    pooled
+        || !controller::knows_instances(core)
+        || shared.cores.iter().any(|other| !other.newborn.is_empty())
+        || task::any_latent(shared)
 }
 
 /// Sleeps until there is something to do, or might be.

@@ -17,6 +17,7 @@ use crate::assign::Work;
 use crate::ctx::{self, attention};
 use crate::hooks;
 use crate::join::{JoinHandle, Packet};
+use crate::language::{OfLanguage, Scheduled};
 use crate::process::ProcessInner;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
@@ -94,6 +95,7 @@ pub struct VpBuilder {
     stack_size: Option<usize>,
     priority: u8,
     place: Where,
+    language: Option<OfLanguage>,
     flags: u32,
 }
 
@@ -106,7 +108,7 @@ impl Default for VpBuilder {
 impl VpBuilder {
     /// A VP without a name, with the runtime's stack size, priority 128, started wherever a core is free.
     pub const fn new() -> Self {
-        VpBuilder { name: None, stack_size: None, priority: 128, place: Where::Anywhere, flags: 0 }
+        VpBuilder { name: None, stack_size: None, priority: 128, place: Where::Anywhere, language: None, flags: 0 }
     }
 
     /// Its name in reports.
@@ -136,6 +138,12 @@ impl VpBuilder {
     /// It starts on the core where `other` lives, if that is settled.
     pub fn near(mut self, other: &VpRef) -> Self {
         self.place = Where::Near(*other);
+        self
+    }
+
+    /// The VP is one of language `L`, whose assigner decides when it runs. What it creates itself is not, unless it says so again.
+    pub fn language<L: Scheduled>(mut self) -> Self {
+        self.language = Some(OfLanguage::new::<L>());
         self
     }
 
@@ -235,7 +243,10 @@ impl VpBuilder {
         // SAFETY: a fresh block is this code's own.
         unsafe { block.put_start(start) };
         block.reset();
-        block.instance.set(process.instance());
+        block.instance.set(match self.language {
+            None => process.instance(),
+            Some(language) => process.instance_of(language, target.parent),
+        });
         block.priority.set(self.priority);
         block.stack_class.set(class);
         block.set_process(Some(process));

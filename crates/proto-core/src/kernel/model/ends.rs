@@ -101,3 +101,43 @@ fn the_end_is_not_found_while_somebody_lives() {
         assert_eq!(looked + child.join().unwrap(), 1, "the end is found once");
     });
 }
+
+/// A daemon and the last other timeline end at the same time: one of them, or both, finds that nobody is left.
+#[test]
+fn the_last_daemon_is_not_missed() {
+    loom::model(|| {
+        let ends = Arc::new(Ends::<Asymmetric>::new(2));
+        ends.born(None, Of::Waited);
+        ends.born(Some(0), Of::Daemons);
+        let daemon = thread::spawn({
+            let ends = Arc::clone(&ends);
+            move || ends.ended(Some(1), Of::Daemons) && ends.all_ended(Of::Daemons)
+        });
+        ends.close();
+        assert!(end(&ends, 0), "daemons are not waited for");
+        let left = !ends.lingers();
+        assert!(daemon.join().unwrap() || left, "nobody finds that all are gone");
+    });
+}
+
+/// A daemon has another one on the other core, which ends before it: the daemons are not gone.
+#[test]
+fn a_daemon_that_lives_is_not_overlooked() {
+    loom::model(|| {
+        let ends = Arc::new(Ends::<Asymmetric>::new(2));
+        ends.born(Some(0), Of::Daemons);
+        let daemon = thread::spawn({
+            let ends = Arc::clone(&ends);
+            move || {
+                ends.born(Some(1), Of::Daemons);
+                let other = thread::spawn({
+                    let ends = Arc::clone(&ends);
+                    move || ends.ended(Some(0), Of::Daemons)
+                });
+                let _over = other.join().unwrap();
+            }
+        });
+        assert!(ends.lingers(), "the first one lives");
+        daemon.join().unwrap();
+    });
+}

@@ -1,0 +1,89 @@
+//! What may be said of a process before it starts.
+
+use std::sync::Arc;
+
+use crate::Runtime;
+use crate::assign::Assigner;
+use crate::assign::instance::Instance;
+use crate::process::{self, OnSeedEnd, Options, Process};
+use crate::process_error::ProcessError;
+
+/// A process that is to be started: made by [`Runtime::process`].
+///
+/// # Examples
+///
+/// A server whose connections end with it:
+///
+/// ```
+/// use proto_core::{OnSeedEnd, Runtime, VpBuilder, sleep_until, yield_now};
+/// use std::time::{Duration, Instant};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let served = runtime.process().on_seed_end(OnSeedEnd::Cancel).run(|| {
+///     for _ in 0..3 {
+///         let connection = || {
+///             loop {
+///                 sleep_until(Instant::now() + Duration::from_secs(1));
+///             }
+///         };
+///         VpBuilder::new().spawn::<(), _>(connection).expect("room for three");
+///     }
+///     yield_now();
+///     3
+/// })?;
+/// assert_eq!(served, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `start` or `run`"]
+pub struct ProcessBuilder<'a> {
+    runtime: &'a Runtime,
+    options: Options,
+}
+
+impl<'a> ProcessBuilder<'a> {
+    pub(crate) fn new(runtime: &'a Runtime) -> Self {
+        ProcessBuilder { runtime, options: Options::default() }
+    }
+
+    /// Its VPs belong to an assigner of the process's own, except those of languages that bring one ([`Scheduled`](crate::Scheduled)).
+    pub fn assigner(mut self, assigner: impl Assigner) -> Self {
+        self.options.instance = Some(Arc::new(Instance::new(assigner, self.runtime.controllers())));
+        self
+    }
+
+    /// What becomes of its VPs when its seed has returned, or panicked. [`Cancel`](OnSeedEnd::Cancel) is refused in a `panic=abort` build.
+    pub fn on_seed_end(mut self, what: OnSeedEnd) -> Self {
+        self.options.on_seed_end = what;
+        self
+    }
+
+    /// As [`Runtime::start`].
+    ///
+    /// # Errors
+    ///
+    /// If the seed cannot be created.
+    pub fn start<T, F>(self, f: F) -> Result<Process<T>, ProcessError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        // SAFETY: everything is 'static.
+        unsafe { process::start(self.runtime.shared(), self.options, f) }
+    }
+
+    /// As [`Runtime::run`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ProcessError`].
+    pub fn run<T, F>(self, f: F) -> Result<T, ProcessError>
+    where
+        T: Send,
+        F: FnOnce() -> T + Send,
+    {
+        // SAFETY: `wait` is called before this returns, and returns when everything the process created has ended, or never runs
+        // again (verdict).
+        unsafe { process::start(self.runtime.shared(), self.options, f) }?.wait()
+    }
+}
