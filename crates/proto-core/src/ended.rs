@@ -7,6 +7,34 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Why a request ended without its reply.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use proto_core::{Ended, EnvCell, Suspended, Waiters};
+///
+/// let queue = EnvCell::new(Waiters::<u32>::new());
+/// let passed = queue.ask(|queue, caller, hidden| queue.push(caller, hidden), Some(Instant::now()));
+/// assert_eq!(passed, Err(Ended::Deadline));
+///
+/// let slot = EnvCell::new(None::<Suspended<u32>>);
+/// let lost = std::thread::scope(|s| {
+///     let waits = s.spawn(|| slot.ask(|slot, caller, hidden| *slot = Some(hidden.suspend(caller)), None));
+///     while slot.update(|slot, _, _| slot.take()).flatten().is_none() {
+///         std::thread::yield_now();
+///     }
+///     waits.join().unwrap() // its token was just dropped
+/// });
+/// assert!(matches!(lost, Err(Ended::Abandoned(_request))));
+///
+/// let faulty = queue.ask::<u32>(|_, _, _| panic!("a bug of the language"), None);
+/// assert!(matches!(faulty, Err(Ended::Broken(message)) if message.contains("a bug")));
+///
+/// let ended = Ended::Deadline.unwind_if_cancelled(); // comes back: only `Ended::Cancelled` unwinds
+/// assert_eq!(ended, Ended::Deadline);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {

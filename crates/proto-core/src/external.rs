@@ -54,11 +54,33 @@ impl<T> RequestHandler<WakerGone> for EventEnv<T> {
 }
 
 /// Waits for what an [`ExternalWaker`] says.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use proto_core::{Ended, ExternalEvent, ExternalWaker, external};
+///
+/// let (event, waker): (ExternalEvent<u32>, ExternalWaker<u32>) = external();
+/// assert_eq!(event.wait(Some(Instant::now())), Err(Ended::Deadline));
+/// drop(waker);
+/// assert_eq!(event.wait(None), Ok(None));
+/// ```
 pub struct ExternalEvent<T>(Arc<EnvCell<EventEnv<T>>>);
 
 /// Ends the wait of an [`ExternalEvent`], from any OS thread, signal-driven loop or other runtime.
 ///
 /// While one exists the program is *open*: a wait may still be ended from outside, so no verdict is certain.
+///
+/// # Examples
+///
+/// ```
+/// let (event, waker) = proto_core::external();
+/// waker.wake("overwritten");
+/// waker.wake("kept");
+/// assert_eq!(event.wait(None), Ok(Some("kept")));
+/// ```
 pub struct ExternalWaker<T> {
     event: Arc<EnvCell<EventEnv<T>>>,
     _open: Somebody,

@@ -24,6 +24,46 @@ use crate::vp::VpName;
 use crate::vp::block::Block;
 
 /// One thing that happened.
+///
+/// # Examples
+///
+/// The order in which things happened, as text:
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// use proto_core::{CoreId, Event, Hooks, Runtime, VpName, scope};
+///
+/// #[derive(Default)]
+/// struct Trace(Mutex<Vec<String>>);
+/// impl Hooks for Trace {
+///     fn event(&self, event: &Event) {
+///         let line = match event {
+///             Event::Born { vp } => format!("{vp} is born"),
+///             Event::Ready { vp, why, .. } => format!("{vp} is ready: {why:?}"),
+///             Event::Assigned { vp, core } => format!("{vp} runs on core {}", core.index()),
+///             Event::Request { vp, number, request, .. } => format!("{vp} sends its request {number}: {request}"),
+///             Event::Resumed { vp, by } => format!("{vp} goes on: {by:?}"),
+///             Event::Ended { vp } => format!("{vp} has ended"),
+///             _ => return,
+///         };
+///         self.0.lock().unwrap().push(line);
+///     }
+///     fn hog(&self, vp: &VpName, _: CoreId) -> bool {
+///         self.0.lock().unwrap().push(format!("{vp} lets nobody else run"));
+///         true
+///     }
+/// }
+/// let trace = Arc::new(Trace::default());
+/// let runtime = Runtime::builder().controllers(1).hooks(trace.clone()).build()?;
+/// runtime.run(|| scope(|s| drop(s.spawn(|| ()))))?;
+/// let lines = trace.0.lock().unwrap();
+/// let line = |what: &str| lines.iter().position(|line| line.starts_with(what));
+/// assert!(line("vp 1:0.0 is born") < line("vp 1:0.0 is ready: Born"));
+/// assert!(line("vp 1:0.0 is ready: Born") < line("vp 1:0.0 runs on core"));
+/// assert!(line("vp 1:0.0 runs on core") < line("vp 1:0.0 has ended"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {

@@ -54,6 +54,49 @@ use instance::Instance;
 /// assert_eq!(runtime.run(|| 6 * 7)?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Unstarted work in the pools, so that a core which has found nothing may take it; new work goes to each core in turn:
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use proto_core::{Assigner, CoreId, Cores, Locked, Runtime, Why, Work, scope};
+///
+/// struct InTurn;
+/// impl Assigner for InTurn {
+///     type Core = VecDeque<Work>;
+///     /// How many have been dealt out.
+///     type Shared = usize;
+///
+///     const NEW_WORK_IN_POOL: bool = false; // it would stay where it is born
+///     const ONLY_WORK_UNASKED: bool = true; // what is resumed on an idle core may run at once
+///
+///     fn core(&self, _: &Cores<'_>) -> VecDeque<Work> { VecDeque::new() }
+///     fn shared(&self) -> usize { 0 }
+///     fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<usize>, cores: &Cores<'_>, work: Work, _: Why) {
+///         if let Err(stays) = cores.mine().push(work) { core.push_back(stays) }
+///     }
+///     fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<usize>, cores: &Cores<'_>) -> Option<Work> {
+///         core.pop_front().or_else(|| cores.mine().pop())
+///     }
+///     fn idle(&self, _: &mut VecDeque<Work>, _: &Locked<usize>, cores: &Cores<'_>) -> Option<Work> {
+///         (0..cores.count()).find_map(|victim| cores.steal(victim))
+///     }
+///     fn place(&self, dealt: &Locked<usize>, cores: &Cores<'_>) -> Option<CoreId> {
+///         let turn = dealt.with(|dealt| { *dealt += 1; *dealt });
+///         Some(cores.place_of(turn % cores.count()))
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(2).assigner(InTurn).build()?;
+/// let sum = runtime.run(|| {
+///     scope(|s| {
+///         let vps: Vec<_> = (1..=10).map(|n| s.spawn(move || n)).collect();
+///         vps.into_iter().filter_map(|vp| vp.join().ok()).sum::<u32>()
+///     })
+/// })?;
+/// assert_eq!(sum, 55);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Assigner: Send + Sync + 'static {
     /// The state of one core. Only that core's controller touches it.
     type Core: Send + 'static;
@@ -152,6 +195,54 @@ pub(crate) fn nearest(topology: &Topology, places: &[CoreId], index: usize) -> V
 }
 
 /// The cores of the runtime, as an assigner sees them from one of them.
+///
+/// # Examples
+///
+/// A core that has nothing asks its nearest neighbour first, and lets what is born go first while that comes to an end:
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use proto_core::{Assigner, Cores, Locked, Runtime, Topology, Why, Work};
+///
+/// struct Near;
+/// struct Mine {
+///     waited: VecDeque<Work>,
+///     /// The other controllers, nearest first.
+///     others: Vec<usize>,
+///     /// When new work got its last turn.
+///     since: u32,
+/// }
+/// impl Assigner for Near {
+///     type Core = Mine;
+///     type Shared = ();
+///     fn core(&self, cores: &Cores<'_>) -> Mine {
+///         let here = cores.place_of(cores.index());
+///         let mut others: Vec<_> = (0..cores.count()).filter(|&other| other != cores.index()).collect();
+///         others.sort_by_key(|&other| cores.topology().distance(here, cores.place_of(other)));
+///         Mine { waited: VecDeque::new(), others, since: 0 }
+///     }
+///     fn shared(&self) {}
+///     fn ready(&self, mine: &mut Mine, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+///         if let Err(stays) = cores.mine().push(work) { mine.waited.push_back(stays) }
+///     }
+///     fn assign(&self, mine: &mut Mine, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+///         let now = cores.coarse_millis();
+///         if cores.last_has_ended() && mine.since == now {
+///             if let Some(new) = cores.mine().pop() { return Some(new) }
+///         }
+///         mine.since = now;
+///         mine.waited.pop_front().or_else(|| cores.mine().pop())
+///     }
+///     fn idle(&self, mine: &mut Mine, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+///         mine.others.iter().find_map(|&other| cores.steal(other))
+///     }
+/// }
+/// let machine = Topology::parse("2 packages × 2 cores")?;
+/// let runtime = Runtime::builder().topology(machine).controllers(4).assigner(Near).build()?;
+/// assert_eq!(runtime.run(|| proto_core::join(|| 6, || 7))?, (6, 7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Cores<'a> {
     pub(crate) core: &'a Core,
     pub(crate) instance: &'a Instance,

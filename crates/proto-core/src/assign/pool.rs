@@ -17,6 +17,39 @@ use super::{Locked, Work};
 const MOST: usize = 64;
 
 /// Unstarted work of one core that other cores may take. See [`Cores`](super::Cores).
+///
+/// # Examples
+///
+/// The owner takes the newest while there is little, and else the oldest; thieves always take the oldest.
+///
+/// ```
+/// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work};
+///
+/// struct Hot;
+/// impl Assigner for Hot {
+///     type Core = Vec<Work>;
+///     type Shared = ();
+///     fn core(&self, _: &Cores<'_>) -> Vec<Work> { Vec::new() }
+///     fn shared(&self) {}
+///     fn ready(&self, stays: &mut Vec<Work>, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+///         if let Err(work) = cores.mine().push(work) { stays.push(work) }
+///     }
+///     fn assign(&self, stays: &mut Vec<Work>, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+///         let pool = cores.mine();
+///         match pool.len() {
+///             _ if pool.is_empty() => stays.pop(),
+///             1..=8 => pool.pop_newest(),
+///             _ => pool.pop(),
+///         }
+///     }
+///     fn idle(&self, _: &mut Vec<Work>, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+///         cores.steal((cores.index() + 1) % cores.count())
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(2).assigner(Hot).build()?;
+/// assert_eq!(runtime.run(|| proto_core::join(|| "left", || "right"))?, ("left", "right"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Pool {
     queue: Locked<VecDeque<Work>>,
     given: AtomicU64,

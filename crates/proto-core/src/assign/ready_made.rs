@@ -5,25 +5,121 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{Assigner, Cores, Locked, Why, Work};
 
 /// First in, first out, each core for itself. Idle cores take unstarted work of others.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use proto_core::{Fifo, Runtime, scope};
+///
+/// let order = Mutex::new(Vec::new());
+/// let runtime = Runtime::builder().controllers(1).assigner(Fifo).build()?;
+/// runtime.run(|| {
+///     scope(|s| {
+///         for n in 0..3 {
+///             let order = &order;
+///             s.spawn(move || order.lock().unwrap().push(n));
+///         }
+///     })
+/// })?;
+/// assert_eq!(order.into_inner()?, [0, 1, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fifo;
 
 /// Last in, first out, each core for itself. Idle cores take the oldest unstarted work of others.
 ///
 /// A VP that yields goes behind all others: else it would only ever yield to itself.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use proto_core::{Lifo, Runtime, SetOnce, scope, yield_now};
+///
+/// let (gate, order) = (SetOnce::new(), Mutex::new(Vec::new()));
+/// let runtime = Runtime::builder().controllers(1).assigner(Lifo).build()?;
+/// runtime.run(|| {
+///     scope(|s| {
+///         for n in 0..3 {
+///             let (gate, order) = (&gate, &order);
+///             s.spawn(move || {
+///                 gate.wait(false, None);
+///                 order.lock().unwrap().push(n);
+///             });
+///             yield_now(); // behind it: it waits now
+///         }
+///         gate.get_or_make(|| ()); // all three become ready, the first of them first
+///     })
+/// })?;
+/// assert_eq!(order.into_inner()?, [2, 1, 0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lifo;
 
 /// The highest priority first, first in first out within one. Each core for itself; idle cores take unstarted work of others.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use proto_core::{Priority, Runtime, VpBuilder, scope};
+///
+/// let order = Mutex::new(Vec::new());
+/// let runtime = Runtime::builder().controllers(1).assigner(Priority).build()?;
+/// runtime.run(|| {
+///     scope(|s| {
+///         for priority in [10, 90, 50] {
+///             let order = &order;
+///             let vp = VpBuilder::new().priority(priority); // all below the seed's, 128
+///             s.spawn_with(vp, move || order.lock().unwrap().push(priority)).unwrap();
+///         }
+///     })
+/// })?;
+/// assert_eq!(order.into_inner()?, [90, 50, 10]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priority;
 
 /// The default: VPs that were resumed first in first out, then new ones, oldest first; an idle core takes half of another core's
 /// unstarted work, beginning with its neighbour by number.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Runtime, WorkStealing, join};
+///
+/// fn fibonacci(n: u32) -> u64 {
+///     if n < 2 { return u64::from(n) }
+///     let (a, b) = join(|| fibonacci(n - 1), || fibonacci(n - 2));
+///     a + b
+/// }
+/// let runtime = Runtime::builder().controllers(2).assigner(WorkStealing).build()?;
+/// assert_eq!(runtime.run(|| fibonacci(15))?, 610);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkStealing;
 
 /// As [`WorkStealing`], but an idle core asks the cores it shares a cache with first, then those of its package, then the others.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Locality, Runtime, Topology};
+///
+/// // To be tried on a machine larger than this one.
+/// let machine = Topology::parse("2 packages × 2 cores")?;
+/// let runtime = Runtime::builder().topology(machine).controllers(4).assigner(Locality).build()?;
+/// assert_eq!(runtime.run(|| proto_core::join(|| 1 + 1, || 2 + 2))?, (2, 4));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locality;
 

@@ -10,6 +10,45 @@ use crate::vp::VpName;
 use crate::vp::block::{Block, flag};
 
 /// Why work is ready.
+///
+/// # Examples
+///
+/// Who was kept waiting goes before who was not:
+///
+/// ```
+/// use std::collections::VecDeque;
+///
+/// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work, yield_now};
+///
+/// struct WaitersFirst;
+/// impl Assigner for WaitersFirst {
+///     type Core = [VecDeque<Work>; 3];
+///     type Shared = ();
+///     fn core(&self, _: &Cores<'_>) -> Self::Core { Default::default() }
+///     fn shared(&self) {}
+///     fn ready(&self, queues: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>, work: Work, why: Why) {
+///         let rank = match why {
+///             Why::Resumed => 0,
+///             Why::Born | Why::Stolen => 1,
+///             Why::Yielded | _ => 2,
+///         };
+///         queues[rank].push_back(work);
+///     }
+///     fn assign(&self, queues: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
+///         queues.iter_mut().find_map(VecDeque::pop_front)
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).assigner(WaitersFirst).build()?;
+/// let born_first = runtime.run(|| {
+///     proto_core::scope(|s| {
+///         let born = s.spawn(|| ());
+///         yield_now();
+///         born.is_finished()
+///     })
+/// })?;
+/// assert!(born_first);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
@@ -26,6 +65,46 @@ pub enum Why {
 /// A VP that can run: one that waited, or one that has not started yet.
 ///
 /// Affine: an assigner keeps it, or gives it to the controller by returning it. Dropped, it is run all the same, by the controller's own queue.
+///
+/// # Examples
+///
+/// A heap of what has to stay on its core, by priority; what may move goes into the pool. Each assigned piece is written down.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+///
+/// use proto_core::{Assigner, Cores, Locked, Runtime, VpBuilder, Why, Work};
+///
+/// struct Noted(Arc<Mutex<Vec<String>>>);
+/// impl Assigner for Noted {
+///     type Core = BTreeMap<u8, Vec<Work>>;
+///     type Shared = ();
+///     fn core(&self, _: &Cores<'_>) -> Self::Core { BTreeMap::new() }
+///     fn shared(&self) {}
+///     fn ready(&self, core: &mut Self::Core, _: &Locked<()>, cores: &Cores<'_>, work: Work, _: Why) {
+///         if work.may_move() {
+///             cores.mine().push(work).expect("it may");
+///         } else {
+///             core.entry(work.priority()).or_default().push(work);
+///         }
+///     }
+///     fn assign(&self, core: &mut Self::Core, _: &Locked<()>, cores: &Cores<'_>) -> Option<Work> {
+///         let work = core.values_mut().rev().find_map(Vec::pop).or_else(|| cores.mine().pop())?;
+///         let (name, begins) = (work.name(), !work.is_started());
+///         if begins && name.user().is_some() {
+///             assert!(work.home().is_none_or(|home| home == cores.place_of(cores.index())));
+///             self.0.lock().unwrap().push(name.to_string());
+///         }
+///         Some(work)
+///     }
+/// }
+/// let notes = Arc::new(Mutex::new(Vec::new()));
+/// let runtime = Runtime::builder().controllers(1).assigner(Noted(notes.clone())).build()?;
+/// runtime.run(|| VpBuilder::new().name("reader").spawn(|| ()).map(|reader| reader.join()))?.unwrap().unwrap();
+/// assert_eq!(*notes.lock().unwrap(), ["'reader' (vp 1:0.0)"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Work(&'static Block);
 
 impl Work {

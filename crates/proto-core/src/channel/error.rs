@@ -5,6 +5,27 @@ use std::fmt;
 use std::sync::mpsc::{SendError, TrySendError};
 
 /// Why a value was not sent; it comes back.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Channel, SendTimeoutError};
+///
+/// let channel = Channel::new(1);
+/// channel.send("first", None)?;
+/// // Full: what was not sent goes into the log.
+/// let log: Vec<&str> = ["second", "third"]
+///     .into_iter()
+///     .filter_map(|value| channel.try_send(value).err())
+///     .inspect(|error| assert!(matches!(error, SendTimeoutError::Timeout(_))))
+///     .map(SendTimeoutError::into_inner)
+///     .collect();
+/// assert_eq!(log, ["second", "third"]);
+///
+/// channel.drop_receiver();
+/// assert_eq!(channel.try_send("fourth"), Err(SendTimeoutError::Disconnected("fourth")));
+/// # Ok::<(), SendTimeoutError<&str>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendTimeoutError<T> {
     /// There was no room in time.

@@ -42,6 +42,28 @@ use crate::env::{Backlog, EnvCell, RequestHandler};
 ///     assert_eq!(received, [1, 2, 3]);
 /// });
 /// ```
+///
+/// Not to wait, or not for long; and the ends that a language gives out:
+///
+/// ```
+/// use std::sync::mpsc::TryRecvError;
+/// use std::time::{Duration, Instant};
+///
+/// use proto_core::{Channel, SendTimeoutError};
+///
+/// let channel = Channel::new(1);
+/// channel.add_sender(); // two, now
+/// assert_eq!(channel.try_send('a'), Ok(()));
+/// assert_eq!(channel.try_send('b'), Err(SendTimeoutError::Timeout('b')));
+/// let soon = Instant::now() + Duration::from_millis(1);
+/// assert_eq!(channel.send('c', Some(soon)), Err(SendTimeoutError::Timeout('c')));
+///
+/// assert_eq!(channel.try_receive(), Ok('a'));
+/// channel.drop_sender();
+/// assert_eq!(channel.try_receive(), Err(TryRecvError::Empty));
+/// channel.drop_sender();
+/// assert_eq!(channel.try_receive(), Err(TryRecvError::Disconnected));
+/// ```
 pub struct Channel<T> {
     queue: EnvCell<Queue<T>>,
 }

@@ -13,6 +13,22 @@ impl<'a, Out> Select<'a, Out> {
     /// # Panics
     ///
     /// As [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc::RecvError;
+    ///
+    /// use proto_core::{Channel, Select};
+    ///
+    /// let (words, numbers) = (Channel::<&str>::new(1), Channel::<u32>::new(1));
+    /// numbers.send(5, None).unwrap();
+    /// numbers.drop_sender();
+    /// let next = || Select::new().receive(&words, |word| word.map(str::to_owned)).receive(&numbers, |n| Ok(n?.to_string()));
+    /// assert_eq!(next().wait(None)?, (1, Ok("5".to_owned())));
+    /// assert_eq!(next().wait(None)?, (1, Err(RecvError)), "a channel without senders is always ready");
+    /// # Ok::<(), proto_core::Ended>(())
+    /// ```
     pub fn receive<T: 'a>(self, channel: &'a Channel<T>, then: impl FnOnce(Result<T, RecvError>) -> Out + 'a) -> Self {
         self.on(&channel.queue, || Receive { waits: true }, |received| then(received.map_err(|_| RecvError)))
     }

@@ -210,6 +210,34 @@ impl<E> EnvCell<E> {
     /// # Panics
     ///
     /// As [`request`](EnvCell::request).
+    ///
+    /// # Examples
+    ///
+    /// Whoever made the workers waits for the last of them, cancelled or not:
+    ///
+    /// ```
+    /// use proto_core::{EnvCell, Waiters, scope};
+    ///
+    /// struct Crew { at_work: u32, done: Waiters<()> }
+    /// let crew = EnvCell::new(Crew { at_work: 2, done: Waiters::new() });
+    /// scope(|s| {
+    ///     for _ in 0..2 {
+    ///         s.spawn(|| {
+    ///             crew.update(|crew, _, hidden| {
+    ///                 crew.at_work -= 1;
+    ///                 if crew.at_work == 0 {
+    ///                     let _ = crew.done.resume_next((), hidden);
+    ///                 }
+    ///             })
+    ///         });
+    ///     }
+    ///     crew.ask_binding(|crew, caller, hidden| match crew.at_work {
+    ///         0 => hidden.answer(caller, ()),
+    ///         _ => crew.done.push(caller, hidden),
+    ///     })
+    /// })?;
+    /// # Ok::<(), proto_core::Ended>(())
+    /// ```
     #[inline]
     #[track_caller]
     pub fn ask_binding<T>(&self, handler: impl FnOnce(&mut E, Caller<'_, T>, &mut Hidden<'_>)) -> Result<T, Ended> {

@@ -33,6 +33,27 @@ use std::fmt;
 /// assert_eq!(values.pop(), Some("first"));
 /// assert_eq!(values.len(), 1);
 /// ```
+///
+/// A mailbox in which room is never short, though none is made under the lock:
+///
+/// ```
+/// use proto_core::{Backlog, EnvCell};
+///
+/// fn put<T>(mailbox: &EnvCell<Backlog<T>>, mut value: T) {
+///     while let Some(Err((back, more))) = mailbox.update(|values, _, _| {
+///         values.push(value).map_err(|back| (back, values.more()))
+///     }) {
+///         let room = Backlog::with_capacity(more);
+///         drop(mailbox.update(|values, _, _| values.grow(room)));
+///         value = back;
+///     }
+/// }
+/// let mailbox = EnvCell::new(Backlog::new());
+/// (0..100).for_each(|n| put(&mailbox, n));
+/// let taken = mailbox.update(|values, _, _| values.pop());
+/// assert_eq!(taken, Some(Some(0)));
+/// assert_eq!(mailbox.into_inner().map(|values| values.is_empty()), Some(false));
+/// ```
 pub struct Backlog<T> {
     /// The older values, on their way into `new`.
     old: VecDeque<T>,

@@ -138,6 +138,48 @@ impl CellHead {
 /// assert_eq!(COUNTER.request(Add(2)), Ok(2));
 /// assert_eq!(COUNTER.request(Add(3)), Ok(5));
 /// ```
+///
+/// To wait not for ever, to give back, and to have the value to oneself:
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use proto_core::{Caller, Ended, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+///
+/// struct Seats { free: u32, waiting: Waiters<()> }
+/// struct Sit;
+/// struct Rise;
+/// impl RequestHandler<Sit> for Seats {
+///     type Reply = ();
+///     fn handle(&mut self, _: Sit, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         match self.free.checked_sub(1) {
+///             Some(left) => {
+///                 self.free = left;
+///                 hidden.answer(caller, ());
+///             }
+///             None => self.waiting.push(caller, hidden),
+///         }
+///     }
+/// }
+/// impl RequestHandler<Rise> for Seats {
+///     type Reply = ();
+///     const KIND: Kind = Kind::Release;
+///     fn handle(&mut self, _: Rise, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         if self.waiting.resume_next((), hidden).is_err() {
+///             self.free += 1;
+///         }
+///         hidden.answer(caller, ());
+///     }
+/// }
+///
+/// let mut seats = EnvCell::new(Seats { free: 1, waiting: Waiters::new() });
+/// seats.request(Sit)?;
+/// assert_eq!(seats.request_until(Sit, Some(Instant::now())), Err(Ended::Deadline));
+/// seats.release(Rise);
+/// seats.get_mut().expect("no handler panicked").free += 4;
+/// assert_eq!(seats.into_inner().map(|seats| seats.free), Some(5));
+/// # Ok::<(), Ended>(())
+/// ```
 #[repr(C)]
 pub struct EnvCell<E> {
     pub(super) head: CellHead,
@@ -278,6 +320,33 @@ impl<E> EnvCell<E> {
     /// # Errors
     ///
     /// See [`Ended`].
+    ///
+    /// # Examples
+    ///
+    /// A lock that looks for its holder's release a while before it queues:
+    ///
+    /// ```
+    /// use proto_core::{Caller, Ended, EnvCell, Hidden, RequestHandler, Waiters};
+    ///
+    /// struct LockEnv { free: bool, waiting: Waiters<()> }
+    /// struct Acquire { last: bool }
+    /// impl RequestHandler<Acquire> for LockEnv {
+    ///     type Reply = ();
+    ///     fn handle(&mut self, Acquire { last }: Acquire, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+    ///         if std::mem::take(&mut self.free) {
+    ///             hidden.holds(&caller);
+    ///             hidden.answer(caller, ());
+    ///         } else if !last && hidden.holder_runs_elsewhere() {
+    ///             hidden.try_again(caller);
+    ///         } else {
+    ///             self.waiting.push(caller, hidden);
+    ///         }
+    ///     }
+    /// }
+    /// let lock = EnvCell::new(LockEnv { free: true, waiting: Waiters::new() });
+    /// lock.request_adaptive(|last| Acquire { last }, None)?;
+    /// # Ok::<(), Ended>(())
+    /// ```
     #[inline(always)]
     #[track_caller]
     pub fn request_adaptive<R>(&self, make: impl Fn(bool) -> R, deadline: Option<Instant>) -> Result<E::Reply, Ended>

@@ -50,6 +50,41 @@ pub(crate) enum Origin {
 /// Given to a handler: answers, resumes, forwards; see the methods.
 ///
 /// Few fields, made after the lock was taken: each store before the exchange delays it.
+///
+/// # Examples
+///
+/// Two meet, and each gets what the other brought:
+///
+/// ```
+/// use proto_core::{Ended, EnvCell, Suspended};
+///
+/// /// Who came first, with what it brought.
+/// type Place<T> = EnvCell<Option<(Suspended<T>, T)>>;
+///
+/// fn swap<T>(place: &Place<T>, mine: T) -> Result<T, Ended> {
+///     place.ask(
+///         |first, caller, hidden| match first.take() {
+///             None => *first = Some((hidden.suspend(caller), mine)),
+///             Some((other, theirs)) => match hidden.resume(other, mine) {
+///                 Ok(_) => hidden.answer(caller, theirs),
+///                 Err(mine) => {
+///                     // The other one gave up. What it brought may have a destructor, which is user code.
+///                     hidden.drop_later(theirs);
+///                     *first = Some((hidden.suspend(caller), mine));
+///                 }
+///             },
+///         },
+///         None,
+///     )
+/// }
+///
+/// let place = Place::new(None);
+/// std::thread::scope(|s| {
+///     let apple = s.spawn(|| swap(&place, "apple"));
+///     assert_eq!(swap(&place, "pear"), Ok("apple"));
+///     assert_eq!(apple.join().unwrap(), Ok("pear"));
+/// });
+/// ```
 pub struct Hidden<'h> {
     pub(crate) head: *const CellHead,
     pub(crate) origin: *mut Origin,
@@ -246,6 +281,30 @@ impl<'h> Hidden<'h> {
 
     /// Whether the timeline whose request is handled unwinds because of a panic of its own (and not because it was
     /// cancelled): the question that poisoning asks. Costs a load unless somebody panics.
+    ///
+    /// # Examples
+    ///
+    /// A lock that notes whether what it guards may be half changed:
+    ///
+    /// ```
+    /// use proto_core::EnvCell;
+    ///
+    /// #[derive(Default)]
+    /// struct Flag { poisoned: bool }
+    /// struct Guard<'a>(&'a EnvCell<Flag>);
+    /// impl Drop for Guard<'_> {
+    ///     fn drop(&mut self) {
+    ///         self.0.update(|flag, _, hidden| flag.poisoned |= hidden.caller_panics());
+    ///     }
+    /// }
+    /// let flag = EnvCell::new(Flag::default());
+    /// let outcome = std::panic::catch_unwind(|| {
+    ///     let _guard = Guard(&flag);
+    ///     panic!("with the guard");
+    /// });
+    /// assert!(outcome.is_err());
+    /// assert_eq!(flag.visit(|flag, _, _| flag.poisoned), Some(true));
+    /// ```
     #[inline(always)]
     pub fn caller_panics(&self) -> bool {
         std::thread::panicking() && crate::panics::own_panic(ctx::get())

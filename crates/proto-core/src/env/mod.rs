@@ -96,6 +96,25 @@ pub use waiters::Waiters;
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// One that cannot panic and is no cancellation point, under a name of its own in reports:
+///
+/// ```
+/// use proto_core::{Caller, EnvCell, Hidden, Kind, RequestHandler};
+///
+/// struct Till { cents: u64 }
+/// struct Total;
+/// impl RequestHandler<Total> for Till {
+///     type Reply = u64;
+///     const KIND: Kind = Kind::Binding;
+///     const UNWINDS: bool = true;
+///     fn handle(&mut self, _: Total, caller: Caller<'_, u64>, hidden: &mut Hidden<'_>) {
+///         hidden.answer(caller, self.cents);
+///     }
+///     fn name() -> &'static str { "till::total" }
+/// }
+/// assert_eq!(EnvCell::new(Till { cents: 250 }).request(Total), Ok(250));
+/// ```
 pub trait RequestHandler<R>: Sized {
     /// What the requester gets.
     type Reply;
@@ -121,6 +140,52 @@ pub trait RequestHandler<R>: Sized {
 }
 
 /// What may end a request's wait, besides its answer [design rule 13].
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
+///
+/// /// Lends tools, and closes when all have come back.
+/// #[derive(Default)]
+/// struct Shed { lent: u32, closing: Waiters<()> }
+/// struct Lend;
+/// struct TakeBack;
+/// struct Close;
+///
+/// impl RequestHandler<Lend> for Shed {
+///     type Reply = u32;
+///     const KIND: Kind = Kind::Abandonable; // as it is by default
+///     fn handle(&mut self, _: Lend, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+///         self.lent += 1;
+///         hidden.answer(caller, self.lent);
+///     }
+/// }
+/// impl RequestHandler<TakeBack> for Shed {
+///     type Reply = ();
+///     const KIND: Kind = Kind::Release; // from a destructor, perhaps of a timeline that unwinds
+///     fn handle(&mut self, _: TakeBack, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         self.lent -= 1;
+///         while self.lent == 0 && self.closing.resume_next((), hidden).is_ok() {}
+///         hidden.answer(caller, ());
+///     }
+/// }
+/// impl RequestHandler<Close> for Shed {
+///     type Reply = ();
+///     const KIND: Kind = Kind::Binding; // what was lent is borrowed: nobody may leave before it is back
+///     fn handle(&mut self, _: Close, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+///         if self.lent == 0 { hidden.answer(caller, ()) } else { self.closing.push(caller, hidden) }
+///     }
+/// }
+///
+/// let shed = EnvCell::new(Shed::default());
+/// assert_eq!(shed.request(Lend)?, 1);
+/// std::thread::scope(|s| {
+///     s.spawn(|| shed.release(TakeBack));
+///     shed.request(Close)
+/// })?;
+/// # Ok::<(), proto_core::Ended>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A lock, a receive, a sleep: a cancel ends it with [`Ended::Cancelled`](crate::Ended::Cancelled).

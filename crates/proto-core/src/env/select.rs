@@ -159,6 +159,32 @@ impl<'a, Out> Select<'a, Out> {
     /// # Panics
     ///
     /// As [`on`](Self::on).
+    ///
+    /// # Examples
+    ///
+    /// A letter is left at a desk, or thrown away; it is not lost with the desk's branch:
+    ///
+    /// ```
+    /// use std::cell::Cell;
+    ///
+    /// use proto_core::{Ask, EnvCell, Select, Waiters};
+    ///
+    /// type Desk = Waiters<Result<(), String>, String>;
+    /// let (desk, bin) = (EnvCell::new(Desk::new()), EnvCell::new(()));
+    /// let letter = Cell::new(Some("for you".to_owned()));
+    /// let lodge = || {
+    ///     let letter = letter.take().expect("it came back");
+    ///     Ask::new(|desk: &mut Desk, caller, hidden| desk.push_returning(caller, letter, |letter, _| Err(letter), hidden))
+    /// };
+    /// let throw = || Ask::new(|_: &mut (), caller, hidden| hidden.answer(caller, ()));
+    /// let outcome = Select::new()
+    ///     .on_returning(&desk, lodge, |_| "lodged", |lost| letter.set(lost.err()))
+    ///     .on(&bin, throw, |()| "thrown away")
+    ///     .wait(None)?;
+    /// assert_eq!(outcome, (1, "thrown away"));
+    /// assert_eq!(letter.take().as_deref(), Some("for you"));
+    /// # Ok::<(), proto_core::Ended>(())
+    /// ```
     pub fn on_returning<E, R, M, F, L>(mut self, cell: &'a EnvCell<E>, make: M, then: F, lost: L) -> Self
     where
         E: RequestHandler<R> + 'a,

@@ -24,6 +24,22 @@ use crate::vp::block::Block;
 type InHandler<'h, T> = (&'h mut (), fn(T));
 
 /// The timeline whose request is being handled. See [`Hidden`](super::Hidden) for what can be done with it.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Caller, EnvCell, Hidden, RequestHandler};
+///
+/// struct Doubler;
+/// struct Double(u32);
+/// impl RequestHandler<Double> for Doubler {
+///     type Reply = u32;
+///     fn handle(&mut self, Double(n): Double, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+///         hidden.answer(caller, 2 * n);
+///     }
+/// }
+/// assert_eq!(EnvCell::new(Doubler).request(Double(21)), Ok(42));
+/// ```
 #[must_use = "a caller that is neither answered, queued nor suspended is lost: its request ends as abandoned"]
 pub struct Caller<'h, T> {
     pub(crate) block: &'static Block,
@@ -50,6 +66,25 @@ impl<T> fmt::Debug for Caller<'_, T> {
 ///
 /// Resume it with [`Hidden::resume`](super::Hidden::resume) from a handler, or with [`Suspended::resume`] from anywhere. Dropped, it resumes its timeline with
 /// [`Ended::Abandoned`](crate::Ended::Abandoned); leaked, its timeline waits on, and reports list it.
+///
+/// # Examples
+///
+/// A token leaves its environment, and whoever has it ends the wait:
+///
+/// ```
+/// use proto_core::{EnvCell, Suspended};
+///
+/// let bell = EnvCell::new(None::<Suspended<&str>>);
+/// std::thread::scope(|s| {
+///     let listener = s.spawn(|| bell.ask(|token, caller, hidden| *token = Some(hidden.suspend(caller)), None));
+///     let token = loop {
+///         if let Some(token) = bell.update(|token, _, _| token.take()).flatten() { break token }
+///         std::thread::yield_now();
+///     };
+///     assert_eq!(token.resume("ding"), Ok(()));
+///     assert_eq!(listener.join().unwrap(), Ok("ding"));
+/// });
+/// ```
 #[must_use = "a dropped token ends its timeline's wait with an error"]
 pub struct Suspended<T> {
     block: &'static Block,
@@ -125,6 +160,55 @@ impl<T> Drop for Suspended<T> {
 }
 
 /// A timeline that was just resumed, with what it had left in the queue.
+///
+/// # Examples
+///
+/// A lock that is handed over, and says to whom:
+///
+/// ```
+/// use proto_core::{EnvCell, Waiters};
+///
+/// #[derive(Default)]
+/// struct Lock { held: bool, waiting: Waiters<(), &'static str> }
+///
+/// fn lock(lock: &EnvCell<Lock>, name: &'static str) -> Result<(), proto_core::Ended> {
+///     lock.ask(
+///         |lock, caller, hidden| match std::mem::replace(&mut lock.held, true) {
+///             true => lock.waiting.push_with(caller, name, hidden),
+///             false => {
+///                 hidden.holds(&caller);
+///                 hidden.answer(caller, ());
+///             }
+///         },
+///         None,
+///     )
+/// }
+/// fn unlock(lock: &EnvCell<Lock>) -> Option<&'static str> {
+///     lock.update(|lock, caller, hidden| {
+///         hidden.released(caller);
+///         let Ok(woken) = lock.waiting.resume_next((), hidden) else {
+///             lock.held = false;
+///             return None;
+///         };
+///         let (next, name) = woken.split();
+///         hidden.holds(&next);
+///         Some(name)
+///     })?
+/// }
+///
+/// let door = EnvCell::new(Lock::default());
+/// std::thread::scope(|s| {
+///     lock(&door, "first")?;
+///     let second = s.spawn(|| lock(&door, "second"));
+///     while door.visit(|lock, _, hidden| lock.waiting.is_empty(hidden)) == Some(true) {
+///         std::thread::yield_now();
+///     }
+///     assert_eq!(unlock(&door), Some("second"));
+///     second.join().unwrap()
+/// })?;
+/// assert_eq!(unlock(&door), None);
+/// # Ok::<(), proto_core::Ended>(())
+/// ```
 #[derive(Debug)]
 pub struct Woken<D = ()> {
     block: &'static Block,
@@ -159,6 +243,31 @@ mod sealed {
 }
 
 /// A timeline that a handler can name: its caller, or one that it just resumed.
+///
+/// # Examples
+///
+/// What a lock tells reports:
+///
+/// ```
+/// use proto_core::{Hidden, Timeline};
+///
+/// struct Lock { free: bool }
+/// impl Lock {
+///     /// For the caller, or for one that waited.
+///     fn pass_to(&mut self, next: &impl Timeline, hidden: &mut Hidden<'_>) {
+///         self.free = false;
+///         hidden.holds(next);
+///     }
+///     fn free(&mut self, holder: &impl Timeline, hidden: &mut Hidden<'_>) {
+///         self.free = true;
+///         hidden.released(holder);
+///     }
+/// }
+/// let door = proto_core::EnvCell::new(Lock { free: true });
+/// door.update(|lock, caller, hidden| lock.pass_to(caller, hidden));
+/// door.update(|lock, caller, hidden| lock.free(caller, hidden));
+/// assert_eq!(door.visit(|lock, _, _| lock.free), Some(true));
+/// ```
 pub trait Timeline: sealed::Sealed {
     #[doc(hidden)]
     fn who(&self) -> Who;

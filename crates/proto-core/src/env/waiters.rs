@@ -23,6 +23,43 @@ use crate::kernel::wait::{Claim, Lost};
 /// # Panics
 ///
 /// Each method panics if the handle was used in another environment before.
+///
+/// # Examples
+///
+/// Passengers wait for a lift, each with its weight:
+///
+/// ```
+/// use proto_core::{EnvCell, Waiters, scope, yield_now};
+///
+/// let lift = EnvCell::new(Waiters::<&str, u32>::new());
+/// scope(|s| {
+///     let passengers = [90, 60, 120].map(|weight| {
+///         let before = lift.visit(|waiting, _, hidden| waiting.len(hidden));
+///         let lift = &lift;
+///         let passenger =
+///             s.spawn(move || lift.ask(|waiting, caller, hidden| waiting.push_with(caller, weight, hidden), None));
+///         while lift.visit(|waiting, _, hidden| waiting.len(hidden)) == before {
+///             yield_now();
+///         }
+///         passenger
+///     });
+///     lift.update(|waiting, _, hidden| {
+///         let first_is_heavy = waiting.peek(hidden).is_some_and(|&weight| weight > 80);
+///         if first_is_heavy {
+///             // The first who is light, among the next ten; whether it lives on this core does not matter.
+///             let _ = waiting.resume_where(10, |weight, _here| weight.is_some_and(|&weight| weight <= 80), "light", hidden);
+///         }
+///         // The next as a token: it may be kept.
+///         if let Some((token, _weight)) = waiting.take_next(hidden) {
+///             let _ = hidden.resume(token, "first");
+///         }
+///         let _ = waiting.resume_next("last", hidden);
+///     });
+///     let lifted = passengers.map(|passenger| passenger.join().unwrap());
+///     assert_eq!(lifted, [Ok("first"), Ok("light"), Ok("last")]);
+/// });
+/// assert_eq!(lift.visit(|waiting, _, hidden| waiting.is_empty(hidden)), Some(true));
+/// ```
 pub struct Waiters<T, D = ()> {
     slot: u16,
     id: u64,
@@ -100,6 +137,22 @@ impl<T, D> Waiters<T, D> {
 
     /// As [`push_with`](Waiters::push_with); if the caller gives up, `back` makes its reply of the data and the reason, on its own
     /// stack and outside every lock: how `send_timeout` gives the value back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Instant;
+    ///
+    /// use proto_core::{EnvCell, Waiters};
+    ///
+    /// let desk = EnvCell::new(Waiters::<Result<(), String>, String>::new());
+    /// let form = "a form".to_owned();
+    /// let lodged = desk.ask(
+    ///     |lodged, caller, hidden| lodged.push_returning(caller, form, |form, _why| Err(form), hidden),
+    ///     Some(Instant::now()),
+    /// );
+    /// assert_eq!(lodged, Ok(Err("a form".to_owned())), "nobody took it in time");
+    /// ```
     pub fn push_returning(&mut self, caller: Caller<'_, T>, data: D, back: fn(D, Ended) -> T, hidden: &mut Hidden<'_>) {
         let slot = self.slot(hidden);
         wait::enqueue(hidden, &caller, slot, |node, to| Stored::<T, D>::put_with_back(node, to, data, back));
