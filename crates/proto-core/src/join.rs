@@ -6,6 +6,11 @@
 //! # Who gets a panic
 //!
 //! Whoever joins. If nobody can any more (the handle was dropped, before or after the end), the process's result does [design rule 12].
+//!
+//! # The dangerous race
+//!
+//! The VP lives on after its farewell to its scope: its VP-locals' destructors run, may wait and open scopes, and its core may sweep for
+//! cancelled VPs meanwhile. The scope's frame may be gone by then, so the VP belongs to nothing before it says farewell.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,8 +22,9 @@ use std::time::Instant;
 use crate::ctx;
 use crate::ended::{Cancelled, Ended, payload_text};
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
-use crate::scope::ScopeHead;
+use crate::scope::{Around, ScopeHead};
 use crate::vp::VpRef;
+use crate::vp::block::{Block, flag};
 use crate::vp::pair::Pair;
 
 /// Why a joined VP gave no value.
@@ -222,25 +228,26 @@ impl<T, F: FnOnce() -> T> Body<T, F> {
         let outcome = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
             if payload.is::<Cancelled>() { JoinError::Cancelled } else { JoinError::Panic(payload) }
         });
-        report(packet, outcome, self.scope.0);
+        report(packet, outcome, self.scope.0, ctx::installed().and_then(ctx::Ctx::current));
     }
 }
 
 impl<T, F> Drop for Body<T, F> {
     fn drop(&mut self) {
-        // Dropped unrun: cancelled before it started, or there was no stack.
+        // Dropped unrun: cancelled before it started, or there was no stack, or no birth (then the timeline that runs here is another).
         if let Some(packet) = self.packet.take() {
             // SAFETY: `run` takes the packet first, so the closure is still there.
             unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
-            let cancelled = ctx::installed().and_then(ctx::Ctx::current).is_some_and(|block| !block.is_thread());
-            let error = if cancelled { JoinError::Cancelled } else { JoinError::never_ran() };
-            report(packet, Err(error), self.scope.0);
+            let own = ctx::installed().and_then(ctx::Ctx::current).filter(|block| block.has(flag::UNRUN));
+            let error = if own.is_some() { JoinError::Cancelled } else { JoinError::never_ran() };
+            report(packet, Err(error), self.scope.0, own);
         }
     }
 }
 
-/// Tells packet and scope how a VP ended. The scope's frame, and all that the VP borrowed, may be gone afterwards.
-fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead) {
+/// Tells packet and scope how a VP ended: `own`, if that is the timeline that runs here. The scope's frame, and all that the VP borrowed, may be
+/// gone afterwards.
+fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead, own: Option<&'static Block>) {
     let unclaimed = packet.0.request(End(outcome)).ok().flatten();
     // The packet may hold a value that borrows: it goes before the scope is told.
     drop(packet);
@@ -248,6 +255,10 @@ fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHe
     match unsafe { scope.as_ref() } {
         Some(scope) => {
             let payload = unclaimed.and_then(Result::err).and_then(JoinError::into_failure);
+            if let Some(own) = own {
+                // Read by this timeline and its home core's controller only, and the latter not while it runs.
+                own.set_around(Around::nothing());
+            }
             ScopeHead::leave(scope, payload);
         }
         None => unjoined(unclaimed),
@@ -257,7 +268,7 @@ fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHe
 /// Nobody joins: a panic goes to the process.
 fn unjoined<T>(outcome: Option<Outcome<T>>) {
     if let Some(Err(JoinError::Panic(payload))) = outcome {
-        match ctx::installed().and_then(ctx::Ctx::current).and_then(crate::vp::block::Block::process) {
+        match ctx::installed().and_then(ctx::Ctx::current).and_then(Block::process) {
             Some(process) => process.note_panic(payload),
             None => crate::process::note_ambient_panic(payload),
         }

@@ -129,7 +129,8 @@ impl ScopeHead {
 
 /// What a timeline belongs to and is cancelled with: a scope, the join that waits for it, or nothing. A pointer; odd for a join's job.
 ///
-/// An iterator over it and what is around it. **Invariant**: a timeline is given one only while what is pointed at waits for the timeline.
+/// An iterator over it and what is around it. **Invariant**: a timeline has one only while what is pointed at waits for the timeline: before it
+/// tells the scope or the join that it is done, it is given [`nothing`](Around::nothing).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around(pub(crate) *mut ());
 

@@ -6,9 +6,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::lang::Lock;
+use common::lang::{Gate, Lock};
 use common::{build, runtime, sized, watched};
-use proto_core::{Runtime, VpBuilder, VpName, current_name, scope, yield_now};
+use proto_core::{Runtime, Scope, VpBuilder, VpName, current_name, scope, yield_now};
 
 proto_core::vp_local! {
     static NUMBER: Cell<usize> = Cell::new(0);
@@ -178,5 +178,70 @@ fn a_destructor_that_panics_reaches_the_process() {
         assert!(error.to_string().contains("a destructor panicked"), "{error}");
         assert_eq!(runtime.run(|| 1).unwrap(), 1, "the runtime goes on");
         CURRENT.with(|current| assert!(current.borrow().is_none()));
+    });
+}
+
+static IN_DESTRUCTOR: Gate = Gate::new();
+static CHILDREN: AtomicUsize = AtomicUsize::new(0);
+static OVER: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits while it is dropped, and opens a scope.
+struct Outlives;
+
+impl Drop for Outlives {
+    fn drop(&mut self) {
+        struct Over;
+        impl Drop for Over {
+            fn drop(&mut self) {
+                OVER.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let _over = Over;
+        IN_DESTRUCTOR.pass();
+        scope(|s| {
+            s.spawn(|| CHILDREN.fetch_add(1, Ordering::Relaxed));
+        });
+    }
+}
+
+proto_core::vp_local! {
+    static OUTLIVES: Outlives = Outlives;
+}
+
+/// A scope that lies at the same place of the stack whenever it is called from the same frame.
+#[inline(never)]
+fn scope_here(f: for<'s> fn(&'s Scope<'s, '_>)) {
+    scope(|s| f(s));
+}
+
+fn spawns_one<'s>(s: &'s Scope<'s, '_>) {
+    drop(s.spawn(|| OUTLIVES.with(|_| ())));
+}
+
+fn is_cancelled<'s>(s: &'s Scope<'s, '_>) {
+    while IN_DESTRUCTOR.waiting() == 0 {
+        yield_now();
+    }
+    s.cancel().unwrap();
+    // The core looks for the scope's VPs before it comes back.
+    yield_now();
+    IN_DESTRUCTOR.open();
+    while OVER.load(Ordering::Relaxed) == 0 {
+        yield_now();
+    }
+}
+
+#[test]
+fn a_destructor_is_in_no_scope_even_if_another_one_lies_where_that_was() {
+    watched("destructor after the scope", || {
+        runtime(1)
+            .run(|| {
+                let both: [for<'s> fn(&'s Scope<'s, '_>); 2] = [spawns_one, is_cancelled];
+                for f in both {
+                    scope_here(f);
+                }
+            })
+            .unwrap();
+        assert_eq!(CHILDREN.load(Ordering::Relaxed), 1, "a child of the destructor met the other scope's cancel");
     });
 }

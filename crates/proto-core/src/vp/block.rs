@@ -53,6 +53,8 @@ use crate::vp::start::Start;
 pub(crate) mod flag {
     /// The timeline is an attached OS thread, not a VP.
     pub(crate) const THREAD: u32 = 1 << 0;
+    /// The VP was cancelled before its start: its closure is dropped unrun, on its own stack.
+    pub(crate) const UNRUN: u32 = 1 << 1;
     /// The VP unwinds because it was cancelled (and not because of a panic).
     pub(crate) const CANCELLING: u32 = 1 << 3;
     /// The process does not wait for this VP.

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::block::Block;
+use super::block::{Block, flag};
 use super::{cancel, extra, local};
 use crate::ctx;
 use crate::hooks;
@@ -26,6 +26,9 @@ pub(crate) fn live(block: &'static Block) {
     // SAFETY: the VP runs on this core and has not started; its creator put a closure into it.
     let start = unsafe { block.take_start() };
     let cancelled = cancel::inherited(block);
+    if cancelled {
+        block.set(flag::UNRUN);
+    }
     let outcome = catch_unwind(AssertUnwindSafe(|| if cancelled { drop(start) } else { start.run() }));
     if let Err(payload) = outcome {
         leave(block, payload);
