@@ -6,9 +6,12 @@
 //! processor, and so do the threads it starts. So the mask is read once, at the first use of this module, and everything
 //! below answers from that reading. A runtime touches it before it pins anything.
 //!
+//! Threads that are started by a pinned one, and that nobody meant to stay there, call [`drop_inherited`].
+//!
 //! A cgroup's CPU set needs no reading of its own: the kernel keeps the affinity mask inside it.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, thread};
 
 /// What was read at the first use.
@@ -76,6 +79,8 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
             format!("processor {cpu} is not among those this program may use: {:?}", usable_cpus()),
         ));
     }
+    // ORDERING: Relaxed: who inherits the mask was started by this thread, which orders it.
+    PINNED.store(true, Ordering::Relaxed);
     if cpu < MAX_CORE_AFFINITY && core_affinity::set_for_current(core_affinity::CoreId { id: cpu }) {
         return Ok(());
     }
@@ -90,6 +95,40 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
 /// What the system says.
 pub fn unpin_current_thread() -> io::Result<()> {
     mask::write(usable_cpus())
+}
+
+/// Whether any thread has pinned itself here.
+static PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Lets the calling thread run on all [`usable_cpus`] again if it may run on one of them only, which it then has from a thread that had called
+/// [`pin_current_thread`] and started it, or that one's ancestor. Nothing happens in a program in which no thread has pinned itself here, nor to
+/// a thread with a wider mask: what others have set stays.
+///
+/// To be called first on a thread that nobody meant to keep where its parent is. Two system calls at most.
+///
+/// # Errors
+///
+/// What the system says.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::pin;
+///
+/// pin::pin_current_thread(pin::usable_cpus()[0])?;
+/// let everywhere = std::thread::spawn(|| {
+///     pin::drop_inherited()?;
+///     Ok::<_, std::io::Error>(std::thread::available_parallelism()?.get())
+/// });
+/// assert_eq!(everywhere.join().unwrap()?, pin::usable_parallelism());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn drop_inherited() -> io::Result<()> {
+    // ORDERING: Relaxed: see `pin_current_thread`.
+    if !PINNED.load(Ordering::Relaxed) || usable_cpus().len() == 1 || mask::read()?.len() != 1 {
+        return Ok(());
+    }
+    unpin_current_thread()
 }
 
 /// Bits of the kernel interface's fixed-size set, which `core_affinity` uses.
@@ -164,6 +203,34 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_of_a_pinned_one_gets_its_processors_back() {
+        let all = usable_cpus();
+        let child = thread::spawn(move || {
+            pin_current_thread(all[0]).expect("pin");
+            thread::spawn(move || {
+                assert_eq!(mask::read().expect("mask"), all[..1], "it is inherited");
+                drop_inherited().expect("unpin");
+                assert_eq!(mask::read().expect("mask"), all);
+            })
+            .join()
+        });
+        child.join().expect("parent").expect("child");
+    }
+
+    #[test]
+    fn a_mask_that_others_have_set_stays() {
+        let all = usable_cpus();
+        let some = &all[..all.len().div_ceil(2).max(2).min(all.len())];
+        let seen = thread::spawn(move || {
+            pin_current_thread(all[0]).expect("pin");
+            mask::write(some).expect("mask");
+            drop_inherited().expect("nothing to do");
+            mask::read().expect("mask")
+        });
+        assert_eq!(seen.join().expect("thread"), some);
+    }
+
+    #[test]
     fn a_processor_that_is_not_ours_is_refused_by_number() {
         let error = pin_current_thread(1 << 20).expect_err("no such processor");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -188,5 +255,49 @@ mod tests {
         });
         let output = output.join().expect("thread").expect("child");
         assert!(output.status.success(), "{output:?}");
+    }
+
+    /// The quota is std's to read, and this shows that it does, for both versions of cgroups: in children with a view of the file system in which
+    /// the cgroup's files are ours.
+    #[test]
+    fn a_quota_of_processor_time_counts_as_fewer_processors() {
+        const CHILD: &str = "PROTO_ARCH_QUOTA_CHILD";
+        if let Ok(expected) = std::env::var(CHILD) {
+            assert_eq!(usable_parallelism().to_string(), expected, "of {} processors", usable_cpus().len());
+            return;
+        }
+        let all = usable_cpus().len();
+        let name = "pin::tests::a_quota_of_processor_time_counts_as_fewer_processors";
+        for (quota, expected) in [(-1, all), (50_000, 1), (199_999, 1), (200_000, all.min(2)), (6_400_000, all.min(64))]
+        {
+            let maximum = if quota < 0 { "max".to_owned() } else { quota.to_string() };
+            let version_1 = format!(
+                "mkdir cpu && echo {quota} >cpu/cpu.cfs_quota_us && echo 100000 >cpu/cpu.cfs_period_us && echo 1:cpu:/ >own"
+            );
+            // The limit of a group further out counts as well.
+            let version_2 = format!(
+                "mkdir -p a/b && touch a/b/cgroup.controllers && echo {maximum} 100000 >a/cpu.max && echo 0::/a/b >own"
+            );
+            for files in [version_1, version_2] {
+                let script = format!(
+                    "mount -t tmpfs none /sys/fs/cgroup && cd /sys/fs/cgroup && {files} && mount --bind own /proc/$$/cgroup \
+                     || exit 1; exec \"$0\" --exact {name}"
+                );
+                let child = Command::new("unshare")
+                    .args(["--mount", "--map-root-user", "sh", "-c", &script])
+                    .arg(std::env::current_exe().expect("this program"))
+                    .env(CHILD, expected.to_string())
+                    .output();
+                match child {
+                    // No such program, or no right to a view of its own.
+                    Err(_) => return,
+                    Ok(output) if output.stdout.is_empty() => {
+                        assert!(!output.status.success(), "a test that ran says so: {output:?}");
+                        return;
+                    }
+                    Ok(output) => assert!(output.status.success(), "{files}: {output:?}"),
+                }
+            }
+        }
     }
 }
