@@ -7,8 +7,9 @@
 //! `request` is called under the environment's lock, so the order of the calls of one object is the order of its requests: each event carries its
 //! predecessor on the object, which is the edge of the order log.
 
+use std::any::Any;
 use std::fmt;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -16,6 +17,7 @@ use proto_arch::topology::CoreId;
 
 use crate::assign::Why;
 use crate::ctx::{Ctx, attention};
+use crate::ended::payload_text;
 use crate::env::Info;
 use crate::env::cell::CellHead;
 use crate::runtime::core::Core;
@@ -125,6 +127,7 @@ pub enum Event {
 /// Told of everything that orders timelines. Installed with [`Builder::hooks`](crate::Builder::hooks).
 ///
 /// Called on the cores, partly under an environment's lock: be short, make no requests, take no lock that is held elsewhere across one.
+/// A panic of a hook is caught; the first one is written to standard error.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -159,6 +162,8 @@ pub trait Hooks: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Installed {
     any: AtomicBool,
+    /// A hook has panicked, which was said.
+    named: AtomicBool,
     hooks: RwLock<Vec<Arc<dyn Hooks>>>,
 }
 
@@ -185,12 +190,40 @@ impl Installed {
 
     fn tell(&self, event: &Event) {
         for hooks in self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            hooks.event(event);
+            self.guarded("event", || hooks.event(event));
         }
     }
 
+    /// Calls a hook. No panic of its own gets out: it is called under locks of environments, in destructors, and by controllers.
+    fn guarded<R: Default>(&self, what: &str, call: impl FnOnce() -> R) -> R {
+        match catch_unwind(AssertUnwindSafe(call)) {
+            Ok(result) => result,
+            Err(payload) => {
+                self.panicked(what, payload);
+                R::default()
+            }
+        }
+    }
+
+    #[cold]
+    fn panicked(&self, what: &str, payload: Box<dyn Any + Send>) {
+        let text = crate::panics::caught_in_hook().unwrap_or_else(|| payload_text(&*payload).to_owned());
+        // ORDERING: Relaxed: said once, by whoever is first.
+        if !self.named.swap(true, Ordering::Relaxed) {
+            eprintln!(
+                "proto-runtime: `Hooks::{what}` panicked: {text} (caught; the program goes on, and further panics of hooks are not told)"
+            );
+        }
+        // The payload is a value of the user's, whose destructor could panic as well.
+        std::mem::forget(payload);
+    }
+
     pub(crate) fn report_hog(&self, vp: &VpName, core: CoreId) -> bool {
-        self.hooks.read().unwrap_or_else(PoisonError::into_inner).iter().any(|hooks| hooks.hog(vp, core))
+        self.hooks
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|hooks| self.guarded("hog", || hooks.hog(vp, core)))
     }
 }
 

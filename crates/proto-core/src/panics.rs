@@ -178,6 +178,18 @@ pub(crate) fn replay_deferred() {
     }
 }
 
+/// A panic of one of our [`Hooks`](crate::Hooks) was caught: it is no panic of the timeline that the hook was told of, nor of its handler.
+/// Gives what the user's hook was not shown, if it happened in a handler.
+#[cold]
+pub(crate) fn caught_in_hook() -> Option<String> {
+    if let Some(block) = ctx::installed().and_then(Ctx::current) {
+        if !block.is_thread() && !std::thread::panicking() {
+            block.clear(flag::PANICKING);
+        }
+    }
+    DEFERRED.try_with(|deferred| deferred.borrow_mut().take()).ok().flatten()
+}
+
 /// Takes a panic out of a destructor that ran where nothing may unwind: it goes to the process, as one of a VP that nobody joins.
 #[cold]
 pub(crate) fn nobody_catches(payload: Box<dyn std::any::Any + Send>) {
