@@ -95,7 +95,7 @@ pub use self::{
     process_builder::ProcessBuilder,
     process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},
-    runtime::{Builder, Runtime, RuntimeError, ShutdownError, blocking::blocking},
+    runtime::{Builder, Runtime, RuntimeError, ShutdownError, available_parallelism, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},
     task::join,
     vp::{

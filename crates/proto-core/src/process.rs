@@ -399,8 +399,9 @@ impl<T> Process<T> {
     ///
     /// Gives the process back if it has not ended by then.
     pub fn wait_timeout(self, time: Duration) -> Result<Result<T, ProcessError>, Process<T>> {
-        let deadline = Instant::now() + time;
-        let ended = attach::standing_in_wait(|| self.inner.env.request_until(AwaitEnd, Some(deadline)));
+        // A time too far to be represented is no deadline.
+        let deadline = Instant::now().checked_add(time);
+        let ended = attach::standing_in_wait(|| self.inner.env.request_until(AwaitEnd, deadline));
         match ended {
             Err(Ended::Deadline) => Err(self),
             _ => Ok(self.take()),

@@ -1,5 +1,6 @@
 //! Calls that block the OS thread: run on an auxiliary thread, while the VP waits and its core runs others.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::activity::Somebody;
@@ -35,6 +36,16 @@ impl<T> RequestHandler<Give<T>> for Answer<T> {
     }
 }
 
+/// An auxiliary thread may have been started by a pinned controller, or by such a thread: it is to take no time from that core.
+fn leave_processor() {
+    thread_local! {
+        static LEFT: Cell<bool> = const { Cell::new(false) };
+    }
+    if !LEFT.replace(true) {
+        super::thread::go_anywhere();
+    }
+}
+
 /// Runs `f` on an auxiliary OS thread and waits for it: for calls that block the OS thread they are made on (files, foreign
 /// libraries, `std::process`).
 ///
@@ -61,6 +72,7 @@ pub fn blocking<T: Send, F: FnOnce() -> T + Send>(f: F) -> T {
     let place = &answer;
     let open = Somebody::new();
     let job = move || {
+        leave_processor();
         let value = catch_unwind(AssertUnwindSafe(f));
         // The last use of what the waiting frame lends; see `EnvCell` for why the cell may go once this was sent.
         place.release(Give(value));

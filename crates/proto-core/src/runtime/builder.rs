@@ -132,6 +132,9 @@ impl Builder {
 
     /// Whether each controller is pinned to its processor. Unless said otherwise, only the first runtime of the program pins, and only if it
     /// takes the whole CPU set: a library's small runtime leaves placement to the system.
+    ///
+    /// What VPs start leaves the processor again: calls in [`blocking`](crate::blocking), and the controllers of runtimes made on a VP. OS threads
+    /// that a VP starts itself inherit the one processor, as the system has it.
     pub fn pin(mut self, pin: bool) -> Self {
         self.pin = if pin { Pin::Yes } else { Pin::No };
         self
@@ -276,7 +279,10 @@ fn start(shared: &Arc<Shared>, cpus: &[Option<usize>]) -> Result<(), RuntimeErro
     let of_thread = Arc::clone(shared);
     std::thread::Builder::new()
         .name(format!("{}-watch", shared.name))
-        .spawn(move || watchdog::run(&of_thread))
+        .spawn(move || {
+            super::thread::go_anywhere();
+            watchdog::run(&of_thread);
+        })
         .map(drop)
         .map_err(|error| {
             shared.stop();

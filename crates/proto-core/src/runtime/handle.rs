@@ -9,6 +9,7 @@
 //! VPs, which cannot wait for its own end, it only asks: the controllers end when the last VP has.
 
 use std::fmt;
+use std::num::NonZero;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -214,7 +215,7 @@ impl Runtime {
     /// On a VP of this runtime, which would wait for its own end.
     pub fn shutdown(self, deadline: Instant) -> Result<(), ShutdownError> {
         self.check_outside("shutdown");
-        shut_down(self.shared(), deadline)
+        shut_down(self.shared(), Some(deadline))
     }
 }
 
@@ -229,7 +230,7 @@ fn ask_to_end(shared: &Arc<Shared>) {
     }
 }
 
-fn shut_down(shared: &Arc<Shared>, deadline: Instant) -> Result<(), ShutdownError> {
+fn shut_down(shared: &Arc<Shared>, deadline: Option<Instant>) -> Result<(), ShutdownError> {
     ask_to_end(shared);
     if wait_for_controllers(shared, deadline) {
         return Ok(());
@@ -251,9 +252,13 @@ fn shut_down(shared: &Arc<Shared>, deadline: Instant) -> Result<(), ShutdownErro
     Err(ShutdownError { stuck, busy })
 }
 
-fn wait_for_controllers(shared: &Arc<Shared>, deadline: Instant) -> bool {
+fn wait_for_controllers(shared: &Arc<Shared>, deadline: Option<Instant>) -> bool {
     let mut alive = shared.alive.lock().unwrap_or_else(PoisonError::into_inner);
     while *alive > 0 {
+        let Some(deadline) = deadline else {
+            alive = shared.all_ended.wait(alive).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return false;
@@ -267,7 +272,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let shared = Arc::clone(&self.shared);
         let inside = ctx::installed().and_then(Ctx::core).is_some();
-        let deadline = Instant::now() + self.drop_deadline;
+        // A time too far to be represented is no deadline.
+        let deadline = Instant::now().checked_add(self.drop_deadline);
         if inside {
             // On a VP: of this runtime it cannot wait for itself, and of another it must not block its core.
             ask_to_end(&shared);
@@ -277,4 +283,25 @@ impl Drop for Handle {
             eprintln!("proto-runtime: runtime '{}' was dropped: {error}", shared.name);
         }
     }
+}
+
+/// How many timelines can compute at a time here: on a VP the number of its runtime's controllers, elsewhere the number of processors that the
+/// program may use, its quota of processor time included (which is how many controllers a runtime has unless said otherwise).
+///
+/// The answer of [`std::thread::available_parallelism`] is the calling OS thread's, and 1 on a controller that is pinned.
+///
+/// # Examples
+///
+/// ```
+/// let runtime = proto_core::Runtime::builder().controllers(3).build()?;
+/// assert_eq!(runtime.run(|| proto_core::available_parallelism().get())?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn available_parallelism() -> NonZero<usize> {
+    let count = match ctx::installed().and_then(Ctx::core) {
+        Some(core) => core.shared().cores.len(),
+        None => proto_arch::pin::usable_parallelism(),
+    };
+    NonZero::new(count).unwrap_or(NonZero::<usize>::MIN)
 }

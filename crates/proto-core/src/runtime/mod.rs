@@ -35,5 +35,5 @@ pub(crate) mod timers;
 pub(crate) mod watchdog;
 
 pub use builder::{Builder, RuntimeError};
-pub use handle::{Runtime, ShutdownError};
+pub use handle::{Runtime, ShutdownError, available_parallelism};
 pub(crate) use stacks::class_of;

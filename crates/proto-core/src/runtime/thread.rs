@@ -28,14 +28,25 @@ pub(crate) fn as_timeline(f: impl FnOnce()) {
     crate::vp::slab::give(&mut vec![block], 0);
 }
 
+/// Begins an OS thread that is to run wherever the system likes: it may have been started by a pinned controller, whose processor it would
+/// share for life.
+pub(crate) fn go_anywhere() {
+    if let Err(error) = proto_arch::pin::drop_inherited() {
+        eprintln!("proto-runtime: a thread started by a pinned controller stays on its processor: {error}");
+    }
+}
+
 /// The thread of a controller.
 pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
     // SAFETY: `shared` is held until the end of this function, and nothing of this core runs after it.
     let core: &'static Core = unsafe { &*std::ptr::from_ref(&shared.cores[index]) };
-    if let Some(cpu) = pin {
-        if let Err(error) = proto_arch::pin::pin_current_thread(cpu) {
-            eprintln!("proto-runtime: core {index} is not pinned: {error}");
+    match pin {
+        Some(cpu) => {
+            if let Err(error) = proto_arch::pin::pin_current_thread(cpu) {
+                eprintln!("proto-runtime: core {index} is not pinned: {error}");
+            }
         }
+        None => go_anywhere(),
     }
     // SAFETY: the core outlives this thread's use of it (above).
     unsafe { ctx::install(&raw const core.ctx) };
