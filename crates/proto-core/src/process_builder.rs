@@ -23,7 +23,7 @@ use crate::process_error::ProcessError;
 ///     for _ in 0..3 {
 ///         let connection = || {
 ///             loop {
-///                 sleep_until(Instant::now() + Duration::from_secs(1));
+///                 sleep_until(Some(Instant::now() + Duration::from_secs(1)));
 ///             }
 ///         };
 ///         VpBuilder::new().spawn::<(), _>(connection).expect("room for three");

@@ -24,6 +24,7 @@ trait Erased: Send + Sync {
     fn yielded(&self, cores: &Cores<'_>, work: Work) -> Option<Work>;
     fn idle(&self, cores: &Cores<'_>) -> Option<Work>;
     fn place(&self, cores: &Cores<'_>) -> Option<CoreId>;
+    fn has_shared_work(&self) -> bool;
     /// Drops the calling core's state.
     fn drop_core(&self, index: usize);
 }
@@ -73,6 +74,10 @@ impl<A: Assigner> Erased for Typed<A> {
 
     fn place(&self, cores: &Cores<'_>) -> Option<CoreId> {
         self.assigner.place(&self.shared, cores)
+    }
+
+    fn has_shared_work(&self) -> bool {
+        self.assigner.has_shared_work(&self.shared)
     }
 
     fn drop_core(&self, index: usize) {
@@ -169,6 +174,12 @@ impl Instance {
             return None;
         }
         self.guarded(cores, || self.erased.place(cores)).flatten()
+    }
+
+    /// Whether any core may find work here.
+    pub(crate) fn has_work_for_all(&self, cores: &Cores<'_>) -> bool {
+        let pooled = self.pools.iter().any(|pool| !pool.is_empty());
+        pooled || (!self.is_retired() && self.guarded(cores, || self.erased.has_shared_work()) == Some(true))
     }
 
     #[cold]

@@ -131,6 +131,13 @@ pub trait Assigner: Send + Sync + 'static {
         None
     }
 
+    /// Whether there is work in `shared` that any core may take. A core asks before it sleeps, and when it has taken something while others
+    /// sleep: an assigner that keeps such work there and does not say so lets cores sleep beside it. (What is in the cores' [`Pool`]s is known.)
+    fn has_shared_work(&self, shared: &Locked<Self::Shared>) -> bool {
+        let _ = shared;
+        false
+    }
+
     /// Where new work is sent that says nothing about its place, asked by the core where it was born; another core that is idle may have taken
     /// it before. `None` (unless the assigner says otherwise) leaves it with its creator's core.
     fn place(&self, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<CoreId> {

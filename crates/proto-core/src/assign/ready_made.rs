@@ -362,6 +362,10 @@ impl Assigner for Priority {
     fn idle(&self, core: &mut ByPriority, shared: &Locked<Self::Shared>, cores: &Cores<'_>) -> Option<Work> {
         self.assign(core, shared, cores)
     }
+
+    fn has_shared_work(&self, shared: &Locked<Self::Shared>) -> bool {
+        shared.with(|queues| !queues.is_empty())
+    }
 }
 
 fn highest(queues: &BTreeMap<u8, VecDeque<Work>>) -> Option<u8> {

@@ -44,8 +44,8 @@
 //! sleeper whose S2 came before it in the word's order has its S1 seen; one whose S2 comes after has its bit set again.
 //! So after `wake_one` a clear bit beside a sleeper means that another core, the woken one, is SEARCHING: it **owes**.
 //! It pays when it has found something to run (`found`: if there are still sleepers, it sets the bits again, passes the
-//! heavy barrier and looks once more: this is S2 to S4 on behalf of those who sleep), or when it falls asleep itself (S2). A nap
-//! in between postpones that by its interval, which is what pacing means: late, never lost.
+//! heavy barrier and looks once more: this is S2 to S4 on behalf of those who sleep), or when it falls asleep itself (S2) and sees nothing
+//! then (S4). A nap in between postpones that by its interval, which is what pacing means: late, never lost.
 //!
 //! *Pacing.* A core that a fork woke for nothing (the forker joined before it came) naps 50 µs, then 100, .. 10 ms,
 //! before forkers can wake it again; a find resets it. So a program that forks all the time and has nothing to share
@@ -293,11 +293,12 @@ impl<B: Barrier> Sleep<B> {
             state.store(ASLEEP, Ordering::Release);
         }
         self.set_bits(rest.core, cores);
-        rest.owes = false;
         B::heavy();
         if !scan() {
+            rest.owes = false;
             return Announced::Park;
         }
+        // What it saw may have come while the forkers' bits were clear, and there may be more of it: the debt stays, for `found`.
         // AcqRel: pairs with a waker that came first.
         match state.compare_exchange(ASLEEP, RUNNING, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Announced::Awake(Awake::ForMail),

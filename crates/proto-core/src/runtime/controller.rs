@@ -149,6 +149,8 @@ fn take_newborn(core: &'static Core) {
     }
     // SAFETY: as above. Keeps the buffer.
     unsafe { core.owner(|owner| owner.moved = moved) };
+    // It lay nowhere for a moment, and a core that fell asleep just then has not seen it.
+    task::published(core);
 }
 
 /// Another core that the assigner wants new work to start on.

@@ -155,6 +155,8 @@ fn wait_for_own(core: &'static Core, began: Instant, patience: Duration) -> bool
 
 fn keep(core: &'static Core, work: Work) -> bool {
     found(core);
+    // What was taken with it lay nowhere for a moment, and a core that fell asleep just then has not seen it.
+    task::published(core);
     // SAFETY: the controller; the closure only writes.
     unsafe { core.owner(|owner| owner.found = Some(work)) };
     true
@@ -197,7 +199,12 @@ fn take_aged(core: &'static Core) -> Option<Work> {
     if taken.is_none() {
         taken = instances.iter().enumerate().find_map(|(number, instance)| {
             let ages = aged.get(count * (number + 1)..count * (number + 2));
-            instance.idle(&view(core, instance, ages.or(Some(&[]))))
+            let work = instance.idle(&view(core, instance, ages.or(Some(&[]))))?;
+            // It may have brought more into this core's pool.
+            let more = instance.pools[core.index].len();
+            // SAFETY: the controller; the closure only counts.
+            unsafe { core.owner(|owner| owner.ready = owner.ready.max(more)) };
+            Some(work)
         });
     }
     if let Some(work) = &taken {
@@ -211,10 +218,9 @@ fn take_aged(core: &'static Core) -> Option<Work> {
 /// Whether there is anything that this core could take, however young.
 fn anything_to_take(core: &'static Core) -> bool {
     let shared = core.shared();
-    // SAFETY: the controller; the closure only looks.
-    let pooled = unsafe {
-        core.owner(|owner| owner.instances.iter().any(|instance| instance.pools.iter().any(|pool| !pool.is_empty())))
-    };
+    // SAFETY: the controller; the closure only clones. (Assigners' code runs outside of it.)
+    let instances = unsafe { core.owner(|owner| owner.instances.clone()) };
+    let pooled = instances.iter().any(|instance| instance.has_work_for_all(&view(core, instance, None)));
     // An assigner that this core does not know yet may have work.
     pooled
         || !controller::knows_instances(core)

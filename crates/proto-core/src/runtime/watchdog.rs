@@ -7,8 +7,9 @@
 //!
 //! # The dangerous race
 //!
-//! The watchdog falls asleep while a core becomes busy. It announces that it sleeps, passes the heavy barrier, looks once more, and parks;
-//! a core sets its mark, passes the light barrier, and reads the announcement (`poke`): as in `kernel::sleep`.
+//! The watchdog falls asleep, for good or until the next deadline, while a core becomes busy. It announces that it sleeps, passes the heavy
+//! barrier, looks once more, and parks; a core sets its mark, passes the light barrier, and reads the announcement (`poke`): as in
+//! `kernel::sleep`. While a core is busy the watchdog does not sleep, and what is set then is seen at its next look.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -156,11 +157,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         let until_due =
             (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
         let busy_pause = pause.map(|pause| until_due.map_or(pause, |due| due.min(pause)));
-        match busy_pause.or(until_due) {
+        match busy_pause {
             Some(pause) => {
                 shared.watchdog.parker.park_timeout(pause);
             }
-            None => sleep(shared),
+            None => sleep(shared, next, until_due),
         }
     }
 }
@@ -217,21 +218,23 @@ fn others_wait(core: &Core) -> bool {
     core.crowded.load(Ordering::Relaxed) || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
 }
 
-/// Sleeps until a core becomes busy.
-fn sleep(shared: &Shared) {
+/// Sleeps until a core becomes busy, or the deadline `next`, which comes `until_due`.
+fn sleep(shared: &Shared, next: u64, until_due: Option<Duration>) {
     let watchdog = &shared.watchdog;
     // ORDERING: Relaxed: the heavy barrier orders it against the looks below; see the head.
     watchdog.asleep.store(true, Ordering::Relaxed);
     Asymmetric::heavy();
-    let needed =
-        shared.cores.iter().any(|core| {
-            busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) != u64::MAX
-        }) || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
-    if needed {
-        // Between two VPs, perhaps: a core that was crowded all the time wakes nobody.
-        watchdog.parker.park_timeout(TICK);
-    } else {
-        watchdog.parker.park();
+    let needed = shared
+        .cores
+        .iter()
+        .any(|core| busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) < next)
+        || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
+    // If it is needed: between two VPs, perhaps; a core that was crowded all the time wakes nobody.
+    match if needed { Some(TICK) } else { until_due } {
+        Some(time) => {
+            watchdog.parker.park_timeout(time);
+        }
+        None => watchdog.parker.park(),
     }
     watchdog.asleep.store(false, Ordering::Relaxed);
 }

@@ -404,7 +404,8 @@ impl Target {
                 let core = self.shared.core_for_outsider();
                 // May move, so it is taken in.
                 let _ = core.newborn.push(Work::new(block));
-                controller::set_crowded(core, true);
+                // (Whether the core is crowded is its controller's to say; the watchdog looks at newborn work itself.)
+                self.shared.watchdog.poke();
                 crate::task::published_from_outside(core);
             }
         }

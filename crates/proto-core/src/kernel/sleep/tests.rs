@@ -161,3 +161,20 @@ fn no_mail_and_no_fork_is_slept_through() {
         sleep.notify(1, &machine);
     });
 }
+
+#[test]
+fn a_core_that_owes_and_finds_work_on_its_last_look_still_passes_it_on() {
+    let sleep = Sleep::<Asymmetric>::new(3);
+    let machine = Machine::new(3);
+    let mut rests: Vec<Rest> = (0..3).map(Rest::new).collect();
+    for core in [1, 2] {
+        assert_eq!(sleep.announce(&mut rests[core], &machine, || false), Announced::Park);
+    }
+    assert_eq!(sleep.wake_one(Some(0), &machine), Some(1));
+    assert_eq!(sleep.woken(&mut rests[1]), Some(Awake::ForWork));
+    // It came for nothing, and naps. Meanwhile core 0 forks a lot: its bit is clear, so it wakes nobody.
+    assert!(sleep.begin_nap(&mut rests[1]).is_some());
+    assert!(!machine.has_sleeper_bit(0));
+    assert_eq!(sleep.announce(&mut rests[1], &machine, || true), Announced::Awake(Awake::ForMail));
+    assert_eq!(sleep.found(&mut rests[1], &machine), Found::LookForMore, "core 2 sleeps beside what is left");
+}
