@@ -18,7 +18,7 @@ use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;
 use crate::ctx::{self, Ctx};
-use crate::kernel::wait::Forward;
+use crate::kernel::wait::{End, Forward};
 use crate::vp::block::Block;
 
 /// What has become of the request that is being handled.
@@ -43,7 +43,7 @@ pub(crate) enum Origin {
     /// The request is one branch of a select; this is its node.
     Branch(NonNull<Node>),
     /// Sent after a pass of the timeline that runs here, on its behalf. It has no number of its own: by then another core may look at the
-    /// number of the request that posted it (`Loan::check`).
+    /// number of the request that posted it (`Loan::fits`).
     Posted,
 }
 
@@ -219,11 +219,17 @@ impl<'h> Hidden<'h> {
     where
         L: RequestHandler<R>,
     {
-        loan.check(token.block());
+        // Claimed before the loan is looked at: a token that was taken out of its queue may be that of a timeline which has given up and makes its
+        // next request, and counts it, just now. A claimed wait keeps its timeline where it is.
         let Some(claimed) = token.begin_forward() else {
             return Err(request);
         };
         let block = claimed.block;
+        if !loan.fits(block) {
+            block.wait.end_forwarded(claimed.forward, End::Abandoned);
+            self.wake(block);
+            loan.misfits();
+        }
         let place = block.reason().map_or(Location::caller(), |(_, place)| place);
         // SAFETY: what the closure captures may be shorter-lived than 'static, but it runs before this pass returns; the loan's
         // cell lives as long as its lender waits, and the lender's wait is claimed for this closure.
@@ -248,7 +254,9 @@ impl<'h> Hidden<'h> {
             )
         };
         assert!(self.origin.is_null(), "a request that was forwarded, or is a branch of a select, cannot post");
-        loan.check(caller.block);
+        if !loan.fits(caller.block) {
+            loan.misfits();
+        }
         let (cell, block, place) = (loan.cell, caller.block, caller.place);
         // SAFETY: as in `forward`; the lender is the caller, which goes on only after this pass.
         unsafe { self.after.op(move |ctx| wait::posted::<L, R>(ctx, cell, block, request, place)) };

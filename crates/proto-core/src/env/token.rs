@@ -115,10 +115,6 @@ impl<T> Suspended<T> {
         Suspended { block, key, reply }
     }
 
-    pub(crate) fn block(&self) -> &'static Block {
-        self.block
-    }
-
     /// Resumes the timeline with `reply`. For code outside handlers; a handler uses [`Hidden::resume`](super::Hidden::resume).
     ///
     /// # Errors
@@ -310,12 +306,15 @@ impl<T> Timeline for Suspended<T> {
 }
 
 impl<L> Loan<L> {
-    /// Whether this loan was lent with the request for which `block` waits, or panics.
+    /// Whether this loan was lent with the request for which `block` waits. For who keeps `block` from its next request: its own OS thread, or who
+    /// has claimed its wait.
+    pub(crate) fn fits(&self, block: &'static Block) -> bool {
+        std::ptr::eq(self.block, block) && self.request == block.requests.get() && self.birth == block.birth()
+    }
+
+    #[cold]
     #[track_caller]
-    pub(crate) fn check(&self, block: &'static Block) {
-        assert!(
-            std::ptr::eq(self.block, block) && self.request == block.requests.get() && self.birth == block.birth(),
-            "a loan was used with another request than the one it was lent with"
-        );
+    pub(crate) fn misfits(&self) -> ! {
+        panic!("a loan was used with another request than the one it was lent with")
     }
 }
