@@ -28,6 +28,33 @@ use crate::vp::block::{Block, flag};
 use crate::vp::pair::Pair;
 
 /// Why a joined VP gave no value.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Ended, JoinError, OrUnwind, VpBuilder, sleep_until};
+///
+/// fn end(error: JoinError) -> String {
+///     match error {
+///         JoinError::Panic(payload) => format!("panicked: {:?}", payload.downcast_ref::<&str>()),
+///         JoinError::Cancelled => "was cancelled".to_owned(),
+///         JoinError::NeverRan(why) => format!("never began: {why}"),
+///         other => other.to_string(),
+///     }
+/// }
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// let ends = runtime.run(|| {
+///     let panics = VpBuilder::new().spawn(|| panic!("on purpose"))?;
+///     let sleeps = VpBuilder::new().spawn(|| sleep_until(None).or_unwind())?;
+///     sleeps.cancel().expect("panics unwind here");
+///     Ok::<_, proto_core::SpawnError>([panics.join().map_err(end), sleeps.join().map_err(end)])
+/// })??;
+/// assert_eq!(ends, [Err("panicked: Some(\"on purpose\")".to_owned()), Err("was cancelled".to_owned())]);
+///
+/// let payload = JoinError::Cancelled.into_payload(); // for a language whose joins know payloads only
+/// assert!(payload.is::<proto_core::Cancelled>());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub enum JoinError {
     /// It panicked, with this payload.
     Panic(Box<dyn Any + Send + 'static>),
@@ -276,6 +303,33 @@ fn unjoined<T>(outcome: Option<Outcome<T>>) {
 }
 
 /// Joins a VP: waits for its end and gives its value. Dropped, the VP runs on by itself.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use proto_core::{JoinHandle, SetOnce, VpBuilder};
+///
+/// static GATE: SetOnce<()> = SetOnce::new();
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// let joined = runtime.run(|| {
+///     let guest: JoinHandle<u32> = VpBuilder::new()
+///         .name("guest")
+///         .spawn(|| {
+///             GATE.wait(false, None);
+///             5
+///         })
+///         .unwrap();
+///     assert_eq!((guest.name().user(), guest.vp().has_ended()), (Some("guest"), false));
+///     let guest = guest.join_until(Some(Instant::now())).expect_err("the gate is closed");
+///     assert!(!guest.is_finished());
+///     GATE.get_or_make(|| ());
+///     guest.join()
+/// })?;
+/// assert_eq!(joined.ok(), Some(5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct JoinHandle<T> {
     packet: Option<Pair<Packet<T>>>,
     vp: VpRef,
@@ -316,6 +370,21 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// In a `panic=abort` build.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{JoinError, OrUnwind, VpBuilder, sleep_until};
+    ///
+    /// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+    /// let joined = runtime.run(|| {
+    ///     let sleeper = VpBuilder::new().spawn(|| sleep_until(None).or_unwind()).unwrap();
+    ///     sleeper.cancel().unwrap();
+    ///     sleeper.join()
+    /// })?;
+    /// assert!(matches!(joined, Err(JoinError::Cancelled)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
         self.vp.cancel()
     }

@@ -54,6 +54,19 @@ struct OnceEnv {
 /// assert_eq!(words().len(), 4);
 /// assert_eq!(WORDS.get(), Some(words()));
 /// ```
+///
+/// ```
+/// use proto_core::SetOnce;
+///
+/// let mut port = SetOnce::new();
+/// std::thread::scope(|s| {
+///     let reader = s.spawn(|| port.wait(false, None).copied()); // waits for whoever sets it
+///     port.get_or_make(|| 80);
+///     assert_eq!(reader.join().unwrap(), Some(80));
+/// });
+/// *port.get_mut().expect("it is set") += 8000;
+/// assert_eq!(port.into_inner(), Some(8080));
+/// ```
 pub struct SetOnce<T> {
     env: EnvCell<OnceEnv>,
     value: OnceLock<T>,
@@ -206,6 +219,22 @@ impl<T> SetOnce<T> {
 const POISONED: &str = "what was to be done once has panicked";
 
 /// The right and duty to set the value of a [`SetOnce`]. Dropped, it leaves that to the next one.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::{AssertUnwindSafe, catch_unwind};
+///
+/// use proto_core::{SetOnce, Turn};
+///
+/// let place = SetOnce::poisoning();
+/// let failed = catch_unwind(AssertUnwindSafe(|| *place.get_or_make(|| panic!("no value"))));
+/// assert!(failed.is_err());
+/// let turn: Turn<'_, u32> = place.turn(true).expect("it is not set");
+/// assert!(turn.is_poisoned());
+/// turn.set(5);
+/// assert_eq!(place.get(), Some(&5));
+/// ```
 #[must_use = "others wait until it is used or dropped"]
 pub struct Turn<'a, T> {
     once: &'a SetOnce<T>,

@@ -349,6 +349,28 @@ pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
 }
 
 /// A started process. Dropped without [`wait`](Process::wait), it runs on.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use proto_core::{OrUnwind, Process, ProcessError};
+///
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// let process: Process<u32> = runtime.start(|| 6 * 7)?;
+/// assert_eq!(process.id(), 1);
+/// assert_eq!(process.wait()?, 42);
+///
+/// let (event, waker) = proto_core::external::<u32>();
+/// let waits = runtime.start(move || event.wait(None).or_unwind())?;
+/// let waits = waits.wait_timeout(Duration::from_millis(1)).expect_err("nobody wakes it");
+/// assert!(!waits.has_ended());
+/// waits.cancel()?;
+/// assert!(matches!(waits.wait(), Err(ProcessError::Cancelled)));
+/// drop(waker); // held until here, for a verdict would have come first
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "`wait` gives the process's result"]
 pub struct Process<T> {
     inner: Arc<ProcessInner>,

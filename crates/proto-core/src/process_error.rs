@@ -8,6 +8,41 @@ use crate::report::Report;
 use crate::vp::SpawnError;
 
 /// Why a process gave no value.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{ProcessError, RawLock, Runtime};
+///
+/// fn code(outcome: Result<(), ProcessError>) -> u8 {
+///     match outcome {
+///         Ok(()) => 0,
+///         Err(ProcessError::Panic(_payload)) => 101,
+///         Err(ProcessError::Deadlock(report)) => {
+///             eprintln!("{report}");
+///             1
+///         }
+///         Err(ProcessError::Cancelled) => 2,
+///         Err(ProcessError::Spawn(why)) => {
+///             eprintln!("there was not even a seed: {why}");
+///             3
+///         }
+///         Err(other) => {
+///             eprintln!("{other}");
+///             4
+///         }
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// assert_eq!(code(runtime.run(|| ())), 0);
+/// assert_eq!(code(runtime.run(|| panic!("on purpose"))), 101);
+/// let twice = || {
+///     let lock = RawLock::new();
+///     let (_once, _again) = (lock.lock(), lock.lock());
+/// };
+/// assert_eq!(code(runtime.run(twice)), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[non_exhaustive]
 pub enum ProcessError {
     /// Its seed, or a VP that nobody joined, panicked with this payload (the seed's comes first).

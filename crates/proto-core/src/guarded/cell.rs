@@ -98,6 +98,17 @@ impl<T> Guarded<T> {
     }
 
     /// The value. Needs no grant: whoever owns the cell is alone with it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Grant, Guarded};
+    ///
+    /// let mut cell = Guarded::new(String::from("proto"));
+    /// drop(cell.open(Grant::new())); // the grant is lost, the value is not
+    /// cell.get_mut().push_str("-core");
+    /// assert_eq!(cell.into_inner(), "proto-core");
+    /// ```
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }

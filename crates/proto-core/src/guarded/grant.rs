@@ -76,6 +76,20 @@ impl Grant {
 /// let shared = Grant::new().share().lend();
 /// let twin = shared.clone();
 /// ```
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Grant, Guarded, SharedGrant};
+///
+/// let cell = Guarded::new("read by many");
+/// let mut shares = Grant::new().share();
+/// let (one, two): (SharedGrant, SharedGrant) = (shares.lend(), shares.lend());
+/// assert_eq!(*cell.open_shared(one), "read by many"); // dropped with its token: nobody writes any more
+/// shares.take_back(two);
+/// assert_eq!(shares.out(), 1);
+/// assert!(shares.reclaim().is_err());
+/// ```
 #[derive(Debug)]
 #[must_use = "a shared grant that is dropped leaves its cell locked for writers for ever"]
 pub struct SharedGrant {
@@ -177,6 +191,31 @@ impl Shares {
 /// The right to read a [`Guarded`](super::Guarded) value for the cell's whole life, and the promise that nobody writes.
 ///
 /// It is read by [`Guarded::frozen`](super::Guarded::frozen), which has an example.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Frozen, Grant, Guarded};
+///
+/// struct Limits { value: Guarded<[u32; 2]>, frozen: Frozen }
+/// impl Limits {
+///     fn new(low: u32, high: u32) -> Self {
+///         let value = Guarded::new([0; 2]);
+///         let mut opened = value.open(Grant::new());
+///         *opened = [low, high];
+///         let frozen = opened.close().freeze();
+///         Limits { value, frozen }
+///     }
+///     fn high(&self) -> &u32 {
+///         &self.value.frozen(self.frozen)[1]
+///     }
+/// }
+/// let limits = Limits::new(2, 5);
+/// std::thread::scope(|s| {
+///     let other = s.spawn(|| limits.high());
+///     assert_eq!(Ok(limits.high()), other.join().as_ref().copied().map_err(|_| ()));
+/// });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frozen {
     /// Never unborn. No exclusive token of this number exists, nor any keeper of one.

@@ -24,6 +24,25 @@ use super::{Grant, Guarded, Opened, OpenedShared, SharedGrant};
 /// What lends tokens of kind `G` and wants them back: the environment of a lock, as a rule.
 ///
 /// [`Guard`] has an example.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Grant, Guard, Guarded, Lender, Opened, PanicMark};
+/// use std::cell::Cell;
+///
+/// /// Counts what came back, and loses it.
+/// #[derive(Default)]
+/// struct Count(Cell<u32>);
+/// impl Lender<Grant> for Count {
+///     fn take_back(&self, _: Grant, _: PanicMark) {
+///         self.0.set(self.0.get() + 1);
+///     }
+/// }
+/// let (count, cell) = (Count::default(), Guarded::new(5));
+/// drop(Guard::<Count, Opened<'_, i32>, _>::open(&count, &cell, Grant::new()));
+/// assert_eq!(count.0.get(), 1);
+/// ```
 pub trait Lender<G> {
     /// Takes a token back that a guard has done with. Runs in the guard's drop, also while the timeline unwinds: it sends a
     /// [release](crate::Kind::Release). `since` was noted when the guard was made.
@@ -31,6 +50,41 @@ pub trait Lender<G> {
 }
 
 /// A [`Lender`] that turns the right to write into a right to read, without letting anybody write in between.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Downgrade, Grant, Guard, Guarded, Lender, Opened, PanicMark, SharedGrant, Shares};
+/// use std::sync::Mutex;
+///
+/// /// `None` while somebody writes. A standard mutex stands in the place of an environment.
+/// struct Desk(Mutex<Option<Shares>>);
+/// impl Lender<Grant> for Desk {
+///     fn take_back(&self, grant: Grant, _: PanicMark) {
+///         *self.0.lock().unwrap() = Some(grant.share());
+///     }
+/// }
+/// impl Lender<SharedGrant> for Desk {
+///     fn take_back(&self, shared: SharedGrant, _: PanicMark) {
+///         self.0.lock().unwrap().as_mut().expect("somebody reads").take_back(shared);
+///     }
+/// }
+/// impl Downgrade for Desk {
+///     fn downgrade(&self, grant: Grant) -> SharedGrant {
+///         self.0.lock().unwrap().insert(grant.share()).lend()
+///     }
+/// }
+/// type Writer<'a, T> = Guard<'a, Desk, Opened<'a, T>, &'a Guarded<T>>;
+///
+/// let (desk, cell) = (Desk(Mutex::new(None)), Guarded::new(1));
+/// let mut writer = Writer::open(&desk, &cell, Grant::new());
+/// *writer = 2;
+/// let reader = Writer::downgrade(writer);
+/// assert_eq!(*reader, 2);
+/// drop(reader);
+/// assert_eq!(desk.0.into_inner()?.map(|shares| shares.out()), Some(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Downgrade: Lender<Grant> + Lender<SharedGrant> {
     /// Takes the grant back and lends a share of it.
     fn downgrade(&self, grant: Grant) -> SharedGrant;
@@ -126,6 +180,27 @@ impl PanicMark {
 /// # impl Lender<Grant> for Free { fn take_back(&self, _: Grant, _: PanicMark) {} }
 /// fn stays(guard: Guard<'_, Free, Opened<'_, i32>>) -> impl Send + '_ { guard }
 /// ```
+///
+/// A part that may be missing, and a guard taken apart:
+///
+/// ```
+/// use proto_core::{Guard, Guarded, Opened, RawLock};
+///
+/// type WordsGuard<'a, T> = Guard<'a, RawLock, Opened<'a, T>, &'a Guarded<T>>;
+///
+/// let (lock, words) = (RawLock::new(), Guarded::new(vec!["one", "two"]));
+/// let guard = WordsGuard::open(&lock, &words, lock.lock().grant);
+/// let guard = WordsGuard::filter_map(guard, |words| words.get_mut(7)).expect_err("there are two");
+/// let mut second = WordsGuard::filter_map(guard, |words| words.get_mut(1)).expect("there are two");
+/// *second = "2";
+/// drop(second);
+///
+/// let guard = WordsGuard::open(&lock, &words, lock.lock().grant);
+/// assert_eq!(*guard, ["one", "2"]);
+/// // What waits with the lock given back begins so.
+/// let (lock, _words, grant, since) = WordsGuard::close(guard);
+/// lock.give(grant, since);
+/// ```
 #[must_use = "what it guards is given back at once if it is not kept"]
 pub struct Guard<'a, L: Lender<O::Token>, O: Open, W = ()> {
     lender: &'a L,
@@ -138,6 +213,21 @@ pub struct Guard<'a, L: Lender<O::Token>, O: Open, W = ()> {
 }
 
 /// An open cell, for writing or for reading: what a [`Guard`] is made around.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Grant, Guard, Guarded, Lender, Open, Opened, RawLock};
+///
+/// /// The token of a guard of any kind, which does not go back by itself any more.
+/// fn token<L: Lender<O::Token>, O: Open, W: Copy>(guard: Guard<'_, L, O, W>) -> O::Token {
+///     Guard::close(guard).2
+/// }
+/// let (lock, cell) = (RawLock::new(), Guarded::new(5));
+/// let guard = Guard::<_, Opened<'_, _>, _>::open(&lock, &cell, lock.lock().grant);
+/// let grant: Grant = token(guard);
+/// assert_eq!(*cell.open(grant), 5);
+/// ```
 pub trait Open: sealed::Sealed {
     /// The token it was opened with.
     type Token;

@@ -91,6 +91,19 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
     /// # Errors
     ///
     /// The guard of the whole, if `f` returned `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Grant, Guarded};
+    ///
+    /// let cell = Guarded::new(vec![1, 2]);
+    /// let whole = cell.open(Grant::new()).filter_map(|v| v.get_mut(7)).expect_err("there are two");
+    /// let mut last = whole.filter_map(|v| v.last_mut()).expect("there are two");
+    /// *last = 5;
+    /// let grant = last.close();
+    /// assert_eq!(*cell.open(grant), [1, 5]);
+    /// ```
     #[inline]
     pub fn filter_map<U: ?Sized>(mut self, f: impl FnOnce(&mut T) -> Option<&mut U>) -> Result<Opened<'a, U, G>, Self> {
         match f(&mut self).map(NonNull::from) {
@@ -157,6 +170,22 @@ impl<T: ?Sized + fmt::Debug, G> fmt::Debug for Opened<'_, T, G> {
 ///
 /// `G` is the token it was opened with: a [`SharedGrant`] or a [`SharedRange`](super::SharedRange). Dropping or leaking
 /// it without [`close`](Self::close) loses the token: the cell can never be written again, which is safe.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Grant, Guarded, OpenedShared};
+///
+/// let cell = Guarded::new((1, vec!["a", "b"]));
+/// let mut shares = Grant::new().share();
+/// let words = cell.open_shared(shares.lend()).map(|pair| &pair.1);
+/// let words = words.filter_map(|words| words.get(7)).expect_err("there are two");
+/// let mut slot = Some(words);
+/// let second = OpenedShared::map_from(&mut slot, |words| words.get(1)).expect("there are two");
+/// assert_eq!((*second, slot.is_none()), ("b", true));
+/// shares.take_back(second.close());
+/// assert!(shares.reclaim().is_ok());
+/// ```
 #[must_use = "the shared grant inside is lost unless it is closed, and the cell stays locked for writers for ever"]
 pub struct OpenedShared<'a, T: ?Sized, G = SharedGrant> {
     /// # Safety

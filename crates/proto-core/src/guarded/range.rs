@@ -118,6 +118,20 @@ impl RangeGrant {
     /// # Errors
     ///
     /// Itself, if it does not cover every index.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Guarded, RangeGrant};
+    ///
+    /// let cell: &Guarded<[u32]> = &Guarded::new([1, 2, 3]);
+    /// let (head, tail) = RangeGrant::new().split_at(2);
+    /// assert_eq!((head.range(), tail.range()), (0..2, 2..usize::MAX));
+    /// let head = head.into_grant().expect_err("it is a part");
+    /// let whole = head.join(tail).expect("they touch");
+    /// let grant = whole.into_grant().expect("it is all there is");
+    /// assert_eq!(*cell.open(grant), [1, 2, 3]);
+    /// ```
     pub fn into_grant(self) -> Result<Grant, Self> {
         if self.0.start == 0 && self.0.end == END { Ok(Grant { number: self.0.number }) } else { Err(self) }
     }
@@ -137,6 +151,23 @@ impl From<Grant> for RangeGrant {
 /// # use proto_core::{RangeGrant, RangeShares};
 /// let shared = RangeShares::new(RangeGrant::new()).lend(0..3).unwrap();
 /// let twin = shared.clone();
+/// ```
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Guarded, RangeGrant, RangeShares, SharedRange};
+///
+/// let cell: &Guarded<[u32]> = &Guarded::new([1, 2, 3, 4]);
+/// let mut shares = RangeShares::new(RangeGrant::new());
+/// let all: SharedRange = shares.lend(0..4).expect("nobody writes");
+/// let (left, right) = all.split_at(3);
+/// assert_eq!((left.range(), right.range()), (0..3, 3..4));
+/// let (left, right) = (cell.open_shared_range(left), cell.open_shared_range(right));
+/// assert_eq!(left.iter().sum::<u32>() + right[0], 10);
+/// let all = left.close().join(right.close()).expect("they touch");
+/// shares.take_back(all);
+/// assert!(shares.reclaim().is_ok());
 /// ```
 #[derive(Debug)]
 #[must_use = "a shared token that is dropped leaves its range locked for writers for ever"]

@@ -69,6 +69,16 @@ impl<T> Guarded<[T]> {
     }
 
     /// How many elements the slice has. The length is not guarded: it never changes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::Guarded;
+    ///
+    /// let cell: &Guarded<[u32]> = &Guarded::new([1, 2, 3]);
+    /// assert_eq!(cell.len(), 3);
+    /// assert!(!cell.is_empty());
+    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.value.get().len()

@@ -81,6 +81,36 @@ impl Absentees {
     }
 
     /// Sends all back to their locks, in the order in which they came.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Absentees, EnvCell, Guarded, OrUnwind, PanicMark, RawLock};
+    ///
+    /// static LOCK: RawLock = RawLock::new();
+    /// static OPEN: Guarded<bool> = Guarded::new(false);
+    /// static OPENED: EnvCell<Absentees> = EnvCell::new(Absentees::new());
+    ///
+    /// fn pass() {
+    ///     let mut grant = LOCK.lock().grant;
+    ///     loop {
+    ///         let open = OPEN.open(grant);
+    ///         let is_open = *open;
+    ///         grant = open.close();
+    ///         if is_open {
+    ///             return LOCK.give(grant, PanicMark::now());
+    ///         }
+    ///         grant = LOCK.wait_in(grant, PanicMark::now(), &OPENED, |absent| absent, None).or_unwind().0.grant;
+    ///     }
+    /// }
+    /// std::thread::scope(|s| {
+    ///     for _ in 0..3 { s.spawn(pass); }
+    ///     let mut open = OPEN.open(LOCK.lock().grant);
+    ///     *open = true;
+    ///     LOCK.give(open.close(), PanicMark::now());
+    ///     OPENED.update(|absent, _, hidden| absent.call_back_all(hidden));
+    /// });
+    /// ```
     pub fn call_back_all(&mut self, hidden: &mut Hidden<'_>) {
         while self.send_back(hidden) {}
     }

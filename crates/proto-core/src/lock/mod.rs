@@ -62,6 +62,27 @@ use crate::guarded::{Grant, Lender, PanicMark};
 /// });
 /// assert_eq!(*COUNT.lock(), 4);
 /// ```
+///
+/// Without waiting, for a while, or come what may; and the flag:
+///
+/// ```
+/// use std::time::Instant;
+///
+/// use proto_core::{Ended, PanicMark, RawLock};
+///
+/// let mut lock = RawLock::new();
+/// let held = lock.take(None)?;
+/// assert!(lock.try_take()?.is_none());
+/// assert_eq!(lock.take(Some(Instant::now())).err(), Some(Ended::Deadline));
+/// lock.give(held.grant, PanicMark::now());
+///
+/// lock.set_poisoned(true);
+/// let held = lock.take_binding()?; // where a cancel has to wait
+/// assert!(held.poisoned && lock.is_poisoned());
+/// lock.give(held.grant, PanicMark::now());
+/// assert!(lock.get_poisoned());
+/// # Ok::<(), Ended>(())
+/// ```
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct RawLock(EnvCell<LockEnv>);

@@ -124,6 +124,27 @@ fn tell<G>(got: Option<Held<G>>, caller: Caller<'_, Option<Held<G>>>, hidden: &m
 /// LIMITS.write().1 = 10;
 /// assert_eq!(*Writer::downgrade(LIMITS.write()), (0, 10));
 /// ```
+///
+/// Without waiting, and the flag:
+///
+/// ```
+/// use proto_core::{Lender, PanicMark, RawRwLock};
+///
+/// let mut lock = RawRwLock::new();
+/// let reader = lock.read(None)?;
+/// assert!(lock.try_write()?.is_none());
+/// let other = lock.try_read()?.expect("no writer waits");
+/// for reader in [reader, other] {
+///     lock.take_back(reader.grant, PanicMark::now());
+/// }
+/// let writer = lock.try_write()?.expect("nobody is inside");
+/// lock.take_back(writer.grant, PanicMark::now());
+///
+/// assert!(!lock.is_poisoned());
+/// lock.set_poisoned(true);
+/// assert!(lock.get_poisoned() && lock.read(None)?.poisoned);
+/// # Ok::<(), proto_core::Ended>(())
+/// ```
 #[derive(Debug)]
 pub struct RawRwLock(EnvCell<RwEnv>);
 

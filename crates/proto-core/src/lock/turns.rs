@@ -49,6 +49,22 @@ const RETRIES: u32 = 4;
 const LOOK: usize = 4;
 
 /// A [`RawLock`](super::RawLock), or a side of a [`RawRwLock`](super::RawRwLock), that is held.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Guarded, Held, PanicMark, RawLock};
+///
+/// static LOCK: RawLock = RawLock::new();
+/// static ROWS: Guarded<Vec<u32>> = Guarded::new(Vec::new());
+///
+/// let since = PanicMark::now();
+/// let Held { grant, poisoned, .. } = LOCK.lock();
+/// assert!(!poisoned);
+/// let mut rows = ROWS.open(grant);
+/// rows.push(1);
+/// LOCK.give(rows.close(), since);
+/// ```
 #[derive(Debug)]
 #[must_use = "the lock stays held until its grant is given back"]
 pub struct Held<G = Grant> {

@@ -17,6 +17,44 @@ use std::time::Duration;
 use crate::vp::VpName;
 
 /// One timeline's wait.
+///
+/// # Examples
+///
+/// A line of a monitor, for each wait that has gone on for long:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use proto_core::{OrUnwind, Runtime, Wait};
+///
+/// fn line(wait: &Wait) -> String {
+///     let Wait { vp, request, environment, sent_from, made_at, object, holder, since, timed, binding, .. } = wait;
+///     let mut line = format!("{vp} in {environment} for {request}, sent from line {}, for {since:?}", sent_from.line());
+///     if let Some(place) = made_at {
+///         line += &format!("; object of line {}", place.line());
+///     }
+///     if let Some((first, number)) = object {
+///         line += &format!(", number {number} of {first}");
+///     }
+///     if let Some(holder) = holder {
+///         line += &format!(", held by {}", holder.vp);
+///     }
+///     line + if *timed { "; ends by itself" } else { "" } + if *binding { "; no cancel ends it" } else { "" }
+/// }
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let (event, waker) = proto_core::external();
+/// let process = runtime.start(move || event.wait(None).or_unwind())?;
+/// let waits = loop {
+///     let waits = runtime.waits();
+///     if !waits.is_empty() { break waits }
+/// };
+/// assert!(line(&waits[0]).starts_with("vp 1:0 in "));
+/// assert!(waits[0].since < Duration::from_secs(60));
+/// waker.wake(());
+/// process.wait()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Wait {
@@ -44,6 +82,36 @@ pub struct Wait {
 }
 
 /// Who holds an object.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Holder, RawLock, Runtime, VpBuilder, scope};
+///
+/// fn told(holder: &Holder) -> String {
+///     let Holder { vp, taken_at, ended, others, .. } = holder;
+///     let place = taken_at.map_or("?".to_owned(), |place| format!("line {}", place.line()));
+///     format!("{vp} took it in {place}{}, with {others} others", if *ended { " and ended" } else { "" })
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let (event, waker) = proto_core::external::<()>();
+/// let process = runtime.start(move || {
+///     let lock = RawLock::new();
+///     let held = lock.lock();
+///     scope(|s| {
+///         s.spawn_with(VpBuilder::new().name("second"), || drop(lock.lock())).unwrap();
+///         event.wait(None).ok();
+///         lock.give(held.grant, proto_core::PanicMark::now());
+///     });
+/// })?;
+/// let told = loop {
+///     if let Some(told) = runtime.waits().iter().find_map(|wait| wait.holder.as_ref().map(told)) { break told }
+/// };
+/// assert!(told.starts_with("vp 1:0 took it in line ") && told.ends_with(", with 0 others"));
+/// waker.wake(());
+/// process.wait()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Holder {
@@ -105,6 +173,33 @@ fn short(name: &str) -> &str {
 }
 
 /// What was found out about waits that end by nobody.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Finding, ProcessError, RawLock, Report, Runtime, VpBuilder, scope};
+///
+/// fn report(outcome: Result<(), ProcessError>) -> Option<Box<Report>> {
+///     match outcome {
+///         Err(ProcessError::Deadlock(report)) => Some(report),
+///         _ => None,
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let deadlock = runtime.run(|| {
+///     let lock = RawLock::new();
+///     scope(|s| {
+///         s.spawn_with(VpBuilder::new().name("thief"), || drop(lock.lock())).unwrap(); // never given back
+///     });
+///     lock.lock();
+/// });
+/// let report = report(deadlock).expect("a holder has ended");
+/// assert_eq!(report.finding, Finding::HolderEnded);
+/// let holder = report.waits[0].holder.as_ref().expect("it is known");
+/// assert_eq!((holder.vp.user(), holder.ended, holder.others), (Some("thief"), true, 0));
+/// assert!(report.to_string().contains("'thief'"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
@@ -115,6 +210,27 @@ pub struct Report {
 }
 
 /// Why nothing goes on.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Finding, ProcessError, Runtime, SetOnce};
+///
+/// fn advice(finding: Finding) -> String {
+///     match finding {
+///         Finding::Cycle { length, .. } => format!("take these {length} in one order everywhere"),
+///         Finding::HolderEnded => "give it back in a destructor".to_owned(),
+///         Finding::AllWait | _ => "somebody has to go on".to_owned(),
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let deadlock = runtime.run(|| {
+///     SetOnce::<()>::new().wait(false, None); // nobody else knows of it
+/// });
+/// let Err(ProcessError::Deadlock(report)) = deadlock else { panic!("it waits for ever") };
+/// assert_eq!(advice(report.finding), "somebody has to go on");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
