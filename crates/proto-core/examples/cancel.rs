@@ -3,39 +3,41 @@
 //! A cancel unwinds the VP's stack. A program built with `panic=abort` has no unwinding: there each way gives an error at once, and
 //! nothing else changes. `ci/deep.sh` runs this in both kinds of builds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto_core::{Caller, Hidden, OrUnwind, scope};
-use proto_core::{CannotCancel, EnvCell, JoinError, Kind, ProcessError, RequestHandler, Runtime, VpBuilder, Waiters};
+use proto_core::{CannotCancel, EnvCell, JoinError, OrUnwind, ProcessError, Runtime, VpBuilder, Waiters, scope};
 
 /// Where VPs wait until it is opened.
-struct Gate {
+struct Gate(EnvCell<GateEnv>);
+
+struct GateEnv {
     open: bool,
     waiting: Waiters<()>,
 }
 
-struct Pass;
-struct Open;
-
-impl RequestHandler<Pass> for Gate {
-    type Reply = ();
-    fn handle(&mut self, _: Pass, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.open { hidden.answer(caller, ()) } else { self.waiting.push(caller, hidden) }
+impl Gate {
+    fn new() -> Gate {
+        Gate(EnvCell::new(GateEnv { open: false, waiting: Waiters::new() }))
     }
-}
 
-impl RequestHandler<Open> for Gate {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: Open, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.open = true;
-        while self.waiting.resume_next((), hidden).is_ok() {}
-        hidden.answer(caller, ());
+    fn pass(&self) {
+        let passed = self.0.ask(
+            |gate, caller, hidden| match gate.open {
+                true => hidden.answer(caller, ()),
+                false => gate.waiting.push(caller, hidden),
+            },
+            None,
+        );
+        passed.or_unwind();
     }
-}
 
-fn gate() -> EnvCell<Gate> {
-    EnvCell::new(Gate { open: false, waiting: Waiters::new() })
+    fn open(&self) {
+        self.0.update(|gate, _, hidden| {
+            gate.open = true;
+            while gate.waiting.resume_next((), hidden).is_ok() {}
+        });
+    }
 }
 
 /// Notes what came of asking `whom` to end, and checks that it fits the build. `true` if it will end.
@@ -54,12 +56,12 @@ fn main() {
     // One VP.
     runtime
         .run(|| {
-            let gate = std::sync::Arc::new(gate());
-            let inside = std::sync::Arc::clone(&gate);
-            let vp = VpBuilder::new().spawn(move || inside.request(Pass).or_unwind()).expect("a VP");
+            let gate = Arc::new(Gate::new());
+            let inside = Arc::clone(&gate);
+            let vp = VpBuilder::new().spawn(move || inside.pass()).expect("a VP");
             let ends = told("a VP", vp.cancel());
             if !ends {
-                gate.release(Open);
+                gate.open();
             }
             assert_eq!(matches!(vp.join(), Err(JoinError::Cancelled)), ends);
         })
@@ -68,23 +70,23 @@ fn main() {
     // All VPs of a scope.
     runtime
         .run(|| {
-            let gate = gate();
+            let gate = Gate::new();
             scope(|s| {
-                s.spawn(|| gate.request(Pass).or_unwind());
+                s.spawn(|| gate.pass());
                 if !told("a scope", s.cancel()) {
-                    gate.release(Open);
+                    gate.open();
                 }
             });
         })
         .expect("the process goes on");
 
     // A process.
-    let gate = std::sync::Arc::new(gate());
-    let inside = std::sync::Arc::clone(&gate);
-    let process = runtime.start(move || inside.request(Pass).or_unwind()).expect("a process");
+    let gate = Arc::new(Gate::new());
+    let inside = Arc::clone(&gate);
+    let process = runtime.start(move || inside.pass()).expect("a process");
     let ends = told("a process", process.cancel());
     if !ends {
-        gate.release(Open);
+        gate.open();
     }
     assert_eq!(matches!(process.wait(), Err(ProcessError::Cancelled)), ends);
 

@@ -6,11 +6,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use common::assigners::{Heap, Twist, Twisted};
 use common::lang::{Gate, Mailbox};
 use common::programs::run_most;
 use common::{build, sized, watched};
 use proto_core::{
-    Assigner, Cores, Event, Fifo, Hooks, Lifo, Locality, Locked, Priority, Runtime, Topology, VpBuilder, Why, Work,
+    Assigner, CoreId, Cores, Event, Fifo, Hooks, Lifo, Locality, Priority, Runtime, Topology, VpBuilder, Why, Work,
     WorkStealing, on_vp, scope, yield_now,
 };
 
@@ -149,62 +150,23 @@ fn each_language_with_ready_work_is_served_once_in_64() {
 }
 
 /// Drops every second piece of work that it is given.
-struct Careless;
+#[derive(Default)]
+struct Careless(AtomicUsize);
 
-impl Assigner for Careless {
-    type Core = (VecDeque<Work>, u32);
-    type Shared = ();
-
-    fn core(&self, _: &Cores<'_>) -> Self::Core {
-        Default::default()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
-        core.1 += 1;
-        if core.1 % 2 == 0 {
-            drop(work);
-        } else {
-            core.0.push_back(work);
+impl Twist for Careless {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, _: Why) {
+        if self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+            queue.push_back(work);
         }
-    }
-
-    fn assign(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        core.0.pop_front()
     }
 }
 
 #[test]
 fn work_that_an_assigner_drops_is_run_most_the_same() {
     for controllers in [1, 2] {
-        run_most("careless", || build(Runtime::builder().controllers(controllers).assigner(Careless)));
-    }
-}
-
-/// Puts everything into one heap for all cores, also what belongs to one of them.
-struct Heap;
-
-impl Assigner for Heap {
-    type Core = ();
-    type Shared = VecDeque<Work>;
-
-    fn core(&self, _: &Cores<'_>) {}
-
-    fn shared(&self) -> VecDeque<Work> {
-        VecDeque::new()
-    }
-
-    fn ready(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>, work: Work, _: Why) {
-        shared.with(|heap| heap.push_back(work));
-    }
-
-    fn assign(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>) -> Option<Work> {
-        shared.with(VecDeque::pop_front)
-    }
-
-    fn idle(&self, core: &mut (), shared: &Locked<VecDeque<Work>>, cores: &Cores<'_>) -> Option<Work> {
-        self.assign(core, shared, cores)
+        run_most("careless", || {
+            build(Runtime::builder().controllers(controllers).assigner(Twisted(Careless::default())))
+        });
     }
 }
 
@@ -216,28 +178,15 @@ fn started_work_that_is_assigned_to_a_wrong_core_goes_home() {
 }
 
 /// Panics at its hundredth call.
+#[derive(Default)]
 struct Fragile(AtomicUsize);
 
-impl Assigner for Fragile {
-    type Core = Vec<Work>;
-    type Shared = ();
-
-    fn core(&self, _: &Cores<'_>) -> Vec<Work> {
-        Vec::new()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
+impl Twist for Fragile {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, _: Why) {
         if self.0.fetch_add(1, Ordering::Relaxed) == sized(100, 5) {
             panic!("too much");
         }
-        core.push(work);
-    }
-
-    fn assign(&self, core: &mut Vec<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        // A queue, slowly: the oldest first.
-        if core.is_empty() { None } else { Some(core.remove(0)) }
+        queue.push_back(work);
     }
 }
 
@@ -245,39 +194,25 @@ impl Assigner for Fragile {
 fn an_assigner_that_panics_is_replaced_and_loses_nothing() {
     for controllers in [1, sized(3, 2)] {
         run_most("fragile", || {
-            build(Runtime::builder().controllers(controllers).assigner(Fragile(AtomicUsize::new(0))))
+            build(Runtime::builder().controllers(controllers).assigner(Twisted(Fragile::default())))
         });
     }
 }
 
-/// Keeps new work until it was given `hoard` pieces, then gives it out.
-struct Hoarder {
-    hoard: usize,
-}
+/// Keeps new work of priority 1 until it was given so many pieces, then gives it out.
+struct Hoarder(usize, Mutex<Vec<Work>>);
 
-impl Assigner for Hoarder {
-    type Core = (VecDeque<Work>, Vec<Work>);
-    type Shared = ();
-
-    fn core(&self, _: &Cores<'_>) -> Self::Core {
-        Default::default()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>, work: Work, why: Why) {
+impl Twist for Hoarder {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, why: Why) {
         if why == Why::Born && work.priority() == 1 {
-            core.1.push(work);
-            if core.1.len() == self.hoard {
-                core.0.extend(core.1.drain(..));
+            let mut hoard = self.1.lock().unwrap();
+            hoard.push(work);
+            if hoard.len() == self.0 {
+                queue.extend(hoard.drain(..));
             }
         } else {
-            core.0.push_back(work);
+            queue.push_back(work);
         }
-    }
-
-    fn assign(&self, core: &mut Self::Core, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        core.0.pop_front()
     }
 }
 
@@ -285,7 +220,7 @@ impl Assigner for Hoarder {
 fn hoarded_work_runs_when_it_is_given_out() {
     watched("hoarder", || {
         let count = sized(50, 3);
-        let runtime = build(Runtime::builder().controllers(1).assigner(Hoarder { hoard: count }));
+        let runtime = build(Runtime::builder().controllers(1).assigner(Twisted(Hoarder(count, Mutex::default()))));
         let ran = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&ran);
         runtime
@@ -304,32 +239,19 @@ fn hoarded_work_runs_when_it_is_given_out() {
 }
 
 /// Makes a request, which an assigner may not.
-struct Asks(Arc<Gate>);
+struct Asks(Gate);
 
-impl Assigner for Asks {
-    type Core = VecDeque<Work>;
-    type Shared = ();
-
-    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
-        VecDeque::new()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
-        core.push_back(work);
+impl Twist for Asks {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, _: Why) {
+        queue.push_back(work);
         self.0.pass();
-    }
-
-    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        core.pop_front()
     }
 }
 
 #[test]
 fn an_assigner_that_makes_a_request_is_replaced() {
     watched("request in an assigner", || {
-        let runtime = build(Runtime::builder().controllers(1).assigner(Asks(Arc::default())));
+        let runtime = build(Runtime::builder().controllers(1).assigner(Twisted(Asks(Gate::new()))));
         assert!(runtime.run(on_vp).unwrap());
     });
 }
@@ -337,34 +259,17 @@ fn an_assigner_that_makes_a_request_is_replaced() {
 /// Starts every new VP on the core after the one where it was born.
 struct Next;
 
-impl Assigner for Next {
-    type Core = VecDeque<Work>;
-    type Shared = ();
-
-    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
-        VecDeque::new()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, _: Why) {
-        core.push_back(work);
-    }
-
-    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        core.pop_front()
-    }
-
-    fn place(&self, _: &Locked<()>, cores: &Cores<'_>) -> Option<proto_core::CoreId> {
+impl Twist for Next {
+    fn place(&self, cores: &Cores<'_>) -> Option<CoreId> {
         Some(cores.place_of((cores.index() + 1) % cores.count()))
     }
 }
 
 #[test]
 fn an_assigner_places_new_work() {
-    run_most("placed", || build(Runtime::builder().controllers(sized(3, 2)).assigner(Next)));
+    run_most("placed", || build(Runtime::builder().controllers(sized(3, 2)).assigner(Twisted(Next))));
     watched("placed elsewhere", || {
-        let runtime = build(Runtime::builder().controllers(2).assigner(Next));
+        let runtime = build(Runtime::builder().controllers(2).assigner(Twisted(Next)));
         let places = runtime
             .run(|| {
                 let own = proto_core::VpRef::current().home().unwrap();
@@ -380,27 +285,15 @@ fn an_assigner_places_new_work() {
     });
 }
 
-/// Counts the resumed work it is told of; first in, first out.
+/// Counts the resumed work it is told of.
 struct Tally<const UNASKED: bool>(Arc<AtomicUsize>);
 
-impl<const UNASKED: bool> Assigner for Tally<UNASKED> {
+impl<const UNASKED: bool> Twist for Tally<UNASKED> {
     const ONLY_WORK_UNASKED: bool = UNASKED;
-    type Core = VecDeque<Work>;
-    type Shared = ();
 
-    fn core(&self, _: &Cores<'_>) -> VecDeque<Work> {
-        VecDeque::new()
-    }
-
-    fn shared(&self) {}
-
-    fn ready(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>, work: Work, why: Why) {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, why: Why) {
         self.0.fetch_add(usize::from(why == Why::Resumed), Ordering::Relaxed);
-        core.push_back(work);
-    }
-
-    fn assign(&self, core: &mut VecDeque<Work>, _: &Locked<()>, _: &Cores<'_>) -> Option<Work> {
-        core.pop_front()
+        queue.push_back(work);
     }
 }
 
@@ -408,7 +301,8 @@ impl<const UNASKED: bool> Assigner for Tally<UNASKED> {
 fn the_only_work_of_a_core_runs_unasked_where_the_assigner_says_so_and_else_is_asked_for() {
     fn told<const UNASKED: bool>() -> usize {
         let count = Arc::new(AtomicUsize::new(0));
-        let runtime = build(Runtime::builder().controllers(1).assigner(Tally::<UNASKED>(Arc::clone(&count))));
+        let tally = Twisted(Tally::<UNASKED>(Arc::clone(&count)));
+        let runtime = build(Runtime::builder().controllers(1).assigner(tally));
         runtime
             .run(|| {
                 let (there, back) = (Mailbox::new(), Mailbox::new());

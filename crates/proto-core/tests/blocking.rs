@@ -1,4 +1,4 @@
-//! `blocking`: calls that block an OS thread leave the core to others.
+//! `blocking`: calls that block an OS thread leave the core to others. (When a cancel comes meanwhile: `cancel.rs`.)
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc;
 
 use common::{runtime, sized, watched};
-use proto_core::{VpBuilder, blocking, on_vp, scope};
+use proto_core::{blocking, on_vp, scope};
 
 #[test]
 fn others_run_while_a_call_blocks() {
@@ -51,36 +51,6 @@ fn a_panic_comes_back() {
             })
             .unwrap();
         assert_eq!(payload, 9);
-    });
-}
-
-/// The closure borrows from the VP's frame: a cancel waits for it.
-#[test]
-fn a_cancel_comes_after_the_call() {
-    watched("cancel", || {
-        runtime(1)
-            .run(|| {
-                let (begun, began) = mpsc::channel();
-                let (send, receive) = mpsc::channel::<()>();
-                let vp = VpBuilder::new()
-                    .spawn(move || {
-                        let mut value = 0;
-                        let place = &mut value;
-                        blocking(move || {
-                            begun.send(()).unwrap();
-                            receive.recv().unwrap();
-                            *place = 1;
-                        });
-                        unreachable!("the cancel is delivered at the end of the call, not after: {value}");
-                    })
-                    .unwrap();
-                blocking(move || began.recv().unwrap());
-                vp.cancel().unwrap();
-                assert!(!vp.is_finished());
-                send.send(()).unwrap();
-                assert!(matches!(vp.join().map(|(): ()| ()), Err(proto_core::JoinError::Cancelled)));
-            })
-            .unwrap();
     });
 }
 

@@ -5,17 +5,9 @@
 
 mod common;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use common::lang::{Gate, Lock, Mailbox};
-use common::{runtime, watched};
+use common::{alone, runtime, watched};
 use proto_core::{Finding, ProcessError, Report, Scope, VpBuilder, scope};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn named<'scope>(s: &'scope Scope<'scope, '_>, name: &'static str, f: impl FnOnce() + Send + 'scope) {
     drop(s.spawn_with(VpBuilder::new().name(name), f).unwrap());

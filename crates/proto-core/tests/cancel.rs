@@ -62,8 +62,8 @@ fn in_a_queue_while_it_holds_another_lock_which_its_guard_releases() {
                 drop(held.lock());
                 drop(mine);
                 drop(wanted.lock());
-                assert_eq!(drops.all.load(Ordering::Relaxed), 1);
-                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0, "a cancel was taken for a panic");
+                assert_eq!(drops.all(), 1);
+                assert_eq!(drops.panicking(), 0, "a cancel was taken for a panic");
             })
             .unwrap();
     });
@@ -285,34 +285,48 @@ fn a_scope_opened_beside_a_taken_closure_does_not_matter_to_it() {
     });
 }
 
+/// The closure borrows from the VP's frame.
 #[test]
 fn in_blocking_it_comes_after_the_call() {
+    /// Notes, when the frame goes, whether the call was over.
+    struct Frame(Arc<AtomicBool>, Arc<AtomicBool>);
+    impl Drop for Frame {
+        fn drop(&mut self) {
+            self.1.store(self.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
     everywhere("blocking", |runtime| {
-        let (entered, leave) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
-        let came_back = Arc::new(AtomicBool::new(false));
-        let flag = came_back.clone();
-        let (tell, told) = entered;
-        let (go, gone) = leave;
+        let (tell, told) = std::sync::mpsc::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let (over, in_time) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let frame = Frame(Arc::clone(&over), Arc::clone(&in_time));
         runtime
             .run(move || {
                 let vp = VpBuilder::new()
                     .spawn(move || {
+                        let frame = frame;
+                        let over = &frame.0;
                         blocking(move || {
                             tell.send(()).unwrap();
                             gone.recv().unwrap();
-                            flag.store(true, Ordering::Relaxed);
+                            over.store(true, Ordering::Relaxed);
                         });
-                        unreachable!("the cancel is delivered after the call");
+                        unreachable!("the cancel is delivered at the end of the call, not later");
                     })
                     .unwrap();
                 blocking(move || told.recv().unwrap());
                 vp.cancel().unwrap();
+                // Time to unwind, if it did so too early.
+                for _ in 0..100 {
+                    yield_now();
+                }
                 assert!(!vp.vp().has_ended());
                 go.send(()).unwrap();
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
             })
             .unwrap();
-        assert!(came_back.load(Ordering::Relaxed), "what the closure borrows was given up under it");
+        assert!(over.load(Ordering::Relaxed), "the call was not made to its end");
+        assert!(in_time.load(Ordering::Relaxed), "what the closure borrows was given up under it");
     });
 }
 
@@ -332,8 +346,8 @@ fn before_it_has_started_its_closure_is_dropped_unrun() {
                     .unwrap();
                 vp.cancel().unwrap();
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
-                assert_eq!(drops.all.load(Ordering::Relaxed), 1, "what the closure held is dropped once");
-                assert_eq!(drops.panicking.load(Ordering::Relaxed), 0);
+                assert_eq!(drops.all(), 1, "what the closure held is dropped once");
+                assert_eq!(drops.panicking(), 0);
             })
             .unwrap();
     });

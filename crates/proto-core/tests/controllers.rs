@@ -1,5 +1,5 @@
-//! Programs of every kind give the same results with one controller, as many as processors, and many more; on stacks that are
-//! switched and with an OS thread for each VP.
+//! Programs of every kind do on 1, 2, 3, 8 and 32 controllers what they should, however many processors the machine has; on stacks that are
+//! switched, and with an OS thread for each VP.
 
 mod common;
 

@@ -3,33 +3,15 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use common::cancelling::{Drops, Witness};
+use common::desk::{Fall, Pit, Pull};
 use common::lang::{Gate, Lock};
-use common::{runtime, watched};
-use proto_core::{Caller, EnvCell, Hidden, Kind, ProcessError, RequestHandler, Waiters, join, panicking, scope};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Counts its drops, and whether one of them was taken for a panic.
-struct Witness<'a> {
-    drops: &'a AtomicUsize,
-    poisoned: &'a AtomicUsize,
-}
-
-impl Drop for Witness<'_> {
-    fn drop(&mut self) {
-        self.drops.fetch_add(1, Ordering::Relaxed);
-        if panicking() {
-            self.poisoned.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
+use common::{alone, runtime, watched};
+use proto_core::{EnvCell, ProcessError, join, scope};
 
 #[test]
 fn doomed_vps_unwind_and_their_locks_are_released() {
@@ -37,7 +19,7 @@ fn doomed_vps_unwind_and_their_locks_are_released() {
     watched("doomed unwinds", || {
         for controllers in [1, 2] {
             let runtime = runtime(controllers);
-            let (drops, poisoned) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let drops = Drops::default();
             // Outlives the process: shows afterwards that it was unlocked.
             let outer = Lock::new();
             let result = runtime.run(|| {
@@ -45,18 +27,18 @@ fn doomed_vps_unwind_and_their_locks_are_released() {
                 scope(|s| {
                     for _ in 0..10 {
                         s.spawn(|| {
-                            let _witness = Witness { drops: &drops, poisoned: &poisoned };
+                            let _witness = Witness(&drops);
                             let _held = outer.lock();
-                            let _inner = Witness { drops: &drops, poisoned: &poisoned };
+                            let _inner = Witness(&drops);
                             gate.pass();
                         });
                     }
                 });
             });
             assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
-            assert_eq!(poisoned.into_inner(), 0, "a verdict was taken for a panic");
-            // Nine may have been cancelled while they waited for the lock.
-            assert!(drops.into_inner() >= 11);
+            assert_eq!(drops.panicking(), 0, "a verdict was taken for a panic");
+            // The one with the lock had both of its guards; the other nine waited for the lock, with one.
+            assert_eq!(drops.all(), 11);
             runtime.run(|| drop(outer.lock())).expect("the lock was given back");
         }
     });
@@ -82,32 +64,8 @@ fn a_doomed_process_is_refused_further_waits_but_served_releases() {
         });
         assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
         assert_eq!(refused.into_inner(), 3);
+        assert_eq!(opened.pass_until(Instant::now()), Ok(()), "a release of a doomed process was not served");
     });
-}
-
-/// A wait that a cancel does not end.
-#[derive(Default)]
-struct Pit {
-    waiting: Waiters<u32>,
-}
-struct Fall;
-struct Pull(u32);
-
-impl RequestHandler<Fall> for Pit {
-    type Reply = u32;
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, _: Fall, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
-        self.waiting.push(caller, hidden);
-    }
-}
-
-impl RequestHandler<Pull> for Pit {
-    type Reply = bool;
-    const KIND: Kind = Kind::Binding;
-    fn handle(&mut self, Pull(value): Pull, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
-        let pulled = self.waiting.resume_next(value, hidden).is_ok();
-        hidden.answer(caller, pulled);
-    }
 }
 
 #[test]
@@ -143,22 +101,22 @@ fn binding_and_abandonable_waits_mixed_unwind_as_far_as_they_can() {
     watched("mixed waits", || {
         let runtime = runtime(2);
         let pit = EnvCell::new(Pit::default());
-        let drops = AtomicUsize::new(0);
-        let poisoned = AtomicUsize::new(0);
+        let drops = Drops::default();
         let result = runtime.run(|| {
             scope(|s| {
                 s.spawn(|| {
-                    let _witness = Witness { drops: &drops, poisoned: &poisoned };
+                    let _witness = Witness(&drops);
                     Gate::new().pass();
                 });
                 s.spawn(|| {
-                    let _witness = Witness { drops: &drops, poisoned: &poisoned };
+                    let _witness = Witness(&drops);
                     let _ = pit.request(Fall);
                 });
             });
         });
         assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
-        assert_eq!(drops.into_inner(), 1, "the abandonable one unwound, the binding one stayed");
+        assert_eq!(drops.all(), 1, "the abandonable one unwound, the binding one stayed");
+        assert_eq!(drops.panicking(), 0, "a verdict was taken for a panic");
         assert_eq!(pit.request(Pull(1)), Ok(false));
     });
 }
@@ -196,19 +154,17 @@ fn joins_of_a_doomed_process_run_to_their_end() {
     watched("doomed join", || {
         for controllers in [1, 2] {
             let runtime = runtime(controllers);
-            let ends = AtomicUsize::new(0);
+            let drops = Drops::default();
             let result = runtime.run(|| {
                 let gate = Gate::new();
-                join(
-                    || gate.pass(),
-                    || {
-                        ends.fetch_add(1, Ordering::Relaxed);
-                        gate.pass();
-                    },
-                );
+                let waits = || {
+                    let _witness = Witness(&drops);
+                    gate.pass();
+                };
+                join(waits, waits);
             });
             assert!(matches!(result, Err(ProcessError::Deadlock(_))), "{result:?}");
-            assert_eq!(ends.into_inner(), 1, "both closures of a join are run");
+            assert_eq!(drops.all(), 2, "both closures of a join are run, and unwound");
         }
     });
 }

@@ -6,15 +6,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::cancelling::{Drops, Witness};
 use common::lang::{Gate, Lock, sleep};
 use common::programs::tree;
 use common::{Dice, build, runtime, sized, watched};
-use proto_core::{
-    Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, panicking, scope, yield_now,
-};
+use proto_core::{Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, scope, yield_now};
 
 /// A fork tree whose leaves do something drawn by dice: nothing, yield, wait, block, panic.
 fn mixed(depth: usize, seed: u64, panics: &AtomicUsize, lock: &Lock) -> u64 {
@@ -197,28 +196,20 @@ fn a_fork_of_a_cancelled_process_is_run_or_told() {
 /// A cancel that comes back through a join is a cancel: guards that poison on a panic must not.
 #[test]
 fn a_cancel_through_a_stolen_fork_is_no_panic() {
-    struct Guard<'a>(&'a AtomicU64);
-    impl Drop for Guard<'_> {
-        fn drop(&mut self) {
-            if panicking() {
-                self.0.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
     watched("no false poison", || {
         for round in 0..sized(50, 2) {
-            let poisoned = AtomicU64::new(0);
+            let drops = Drops::default();
             let gate = Gate::new();
             let runtime = runtime(1 + round % 2);
             runtime
                 .run(|| {
                     scope(|s| {
                         s.spawn(|| {
-                            let _outer = Guard(&poisoned);
+                            let _outer = Witness(&drops);
                             let caught = catch_unwind(AssertUnwindSafe(|| {
-                                let _inner = Guard(&poisoned);
+                                let _inner = Witness(&drops);
                                 join(yield_now, || {
-                                    let _guard = Guard(&poisoned);
+                                    let _guard = Witness(&drops);
                                     gate.pass();
                                 })
                             }));
@@ -233,7 +224,7 @@ fn a_cancel_through_a_stolen_fork_is_no_panic() {
                     });
                 })
                 .unwrap();
-            assert_eq!(poisoned.into_inner(), 0, "a cancel was taken for a panic");
+            assert_eq!((drops.all(), drops.panicking()), (3, 0), "a cancel was taken for a panic");
         }
     });
 }

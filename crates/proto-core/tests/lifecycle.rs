@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use common::cancelling::{Drops, Witness};
 use common::lang::{Gate, Lock, sleep};
 use common::{Dice, build, runtime, sized, watched};
 use proto_core::{Runtime, SpawnError, VpBuilder, blocking, external, join, scope, yield_now};
@@ -73,30 +74,19 @@ fn shutdown_at_any_moment_ends_everything() {
 #[test]
 fn dropping_the_last_handle_ends_everything() {
     watched("drop", || {
-        let ended = Arc::new(AtomicUsize::new(0));
+        let drops = Arc::new(Drops::default());
         for round in 0..sized(50, 2) {
-            /// Counts its drops.
-            struct Told(Arc<AtomicUsize>);
-            impl Drop for Told {
-                fn drop(&mut self) {
-                    self.0.fetch_add(1, Ordering::Relaxed);
-                }
-            }
             let runtime = runtime(1 + round % 3);
-            let told = Told(Arc::clone(&ended));
+            let witness = Witness(Arc::clone(&drops));
             let process = runtime
                 .start(move || {
-                    let _told = told;
+                    let _witness = witness;
                     Gate::new().pass();
                 })
                 .unwrap();
             drop(runtime);
             assert!(process.wait().is_err());
-            assert_eq!(
-                ended.load(Ordering::Relaxed),
-                round + 1,
-                "what the VP held was dropped before the runtime was gone"
-            );
+            assert_eq!(drops.all(), round + 1, "what the VP held was dropped before the runtime was gone");
         }
     });
 }

@@ -6,6 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::lang::{Gate, Lock};
+use common::programs::locks_over_forks;
 use common::{runtime, sized, watched};
 use proto_core::{join, scope, yield_now};
 
@@ -13,25 +14,7 @@ use proto_core::{join, scope, yield_now};
 fn holder_waits_in_join_while_its_core_gets_work_that_wants_the_lock() {
     watched("lock over join", || {
         for controllers in [1, 2, 3] {
-            let runtime = runtime(controllers);
-            let done = AtomicUsize::new(0);
-            let lock = Lock::new();
-            runtime
-                .run(|| {
-                    scope(|s| {
-                        for _ in 0..sized(200, 4) {
-                            s.spawn(|| {
-                                let _held = lock.lock();
-                                // The yields make this VP leave its core, so `b` becomes an ordinary task, queued behind those that
-                                // want the lock.
-                                join(yield_now, yield_now);
-                                done.fetch_add(1, Ordering::Relaxed);
-                            });
-                        }
-                    });
-                })
-                .unwrap();
-            assert_eq!(done.into_inner(), sized(200, 4));
+            locks_over_forks(&runtime(controllers), sized(200, 4));
         }
     });
 }
@@ -98,25 +81,35 @@ fn a_tree_of_joins_whose_leaves_share_a_lock_finishes() {
 #[test]
 fn a_lock_is_held_over_the_end_of_a_scope_whose_vps_wait_for_others() {
     watched("lock over scope", || {
-        let runtime = runtime(1);
-        let (lock, gate) = (Lock::new(), Gate::new());
-        runtime
-            .run(|| {
-                scope(|outer| {
-                    // Wants the lock, on the only core, while its holder stands at the end of a scope.
-                    outer.spawn(|| {
-                        gate.open();
-                        drop(lock.lock());
-                    });
-                    outer.spawn(|| {
-                        let _held = lock.lock();
-                        scope(|inner| {
-                            inner.spawn(|| gate.pass());
-                            inner.spawn(yield_now);
+        for controllers in [1, 2] {
+            let (lock, locked, entered) = (Lock::new(), Gate::new(), AtomicUsize::new(0));
+            runtime(controllers)
+                .run(|| {
+                    scope(|outer| {
+                        // Wants the lock while its holder stands at the end of a scope, or goes there.
+                        outer.spawn(|| {
+                            locked.pass();
+                            drop(lock.lock());
+                            entered.fetch_add(1, Ordering::Relaxed);
+                        });
+                        outer.spawn(|| {
+                            let _held = lock.lock();
+                            locked.open();
+                            scope(|inner| {
+                                // Until the other one waits for the lock, so the scope does not end before.
+                                inner.spawn(|| {
+                                    while lock.waiting() == 0 {
+                                        yield_now();
+                                    }
+                                });
+                                inner.spawn(yield_now);
+                            });
+                            assert_eq!(lock.waiting(), 1, "who wants the lock of a waiting scope waits");
                         });
                     });
-                });
-            })
-            .unwrap();
+                })
+                .unwrap();
+            assert_eq!(entered.into_inner(), 1);
+        }
     });
 }

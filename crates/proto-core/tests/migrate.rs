@@ -3,40 +3,15 @@
 
 mod common;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use common::assigners::Heap;
 use common::lang::{Gate, Lock};
 use common::{build, sized, watched};
-use proto_core::{Assigner, Cores, Ended, JoinHandle, Locked, Runtime, VpBuilder, VpRef, Why, Work, join, yield_now};
-
-/// One queue for all cores: whoever is free takes the next.
-struct Heap;
-
-impl Assigner for Heap {
-    type Core = ();
-    type Shared = VecDeque<Work>;
-
-    fn core(&self, _: &Cores<'_>) {}
-
-    fn shared(&self) -> VecDeque<Work> {
-        VecDeque::new()
-    }
-
-    fn ready(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>, work: Work, _: Why) {
-        shared.with(|heap| heap.push_back(work));
-    }
-
-    fn assign(&self, _: &mut (), shared: &Locked<VecDeque<Work>>, _: &Cores<'_>) -> Option<Work> {
-        shared.with(VecDeque::pop_front)
-    }
-
-    fn idle(&self, core: &mut (), shared: &Locked<VecDeque<Work>>, cores: &Cores<'_>) -> Option<Work> {
-        self.assign(core, shared, cores)
-    }
-}
+use proto_core::{Ended, JoinHandle, Runtime, VpBuilder, VpRef, join, yield_now};
 
 fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     // SAFETY: the closures of this file hold nothing of a thread across a construct.

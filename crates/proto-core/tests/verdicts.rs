@@ -4,17 +4,11 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use common::lang::{Gate, Lock, Mailbox};
-use common::{runtime, watched};
+use common::{alone, runtime, watched};
 use proto_core::{Finding, ProcessError, Report, VpBuilder, scope, yield_now};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[track_caller]
 fn deadlock<T>(result: Result<T, ProcessError>) -> Box<Report> {

@@ -10,6 +10,8 @@
 //! | `token` | [`Caller`] and [`Suspended`], the tokens of timelines that wait for an answer |
 //! | `waiters` | [`Waiters`], queues of suspended timelines |
 //! | `node` | the links of those queues, and their heads in the cell |
+//! | `frame` | what a requester keeps in its frame for whoever answers it |
+//! | `stored` | how what a timeline leaves in a queue lies there |
 //! | `wait` | what a timeline does when its request was not answered at once |
 //! | `interrupt` | ending a wait by deadline or cancel |
 //! | `broken` | what a broken environment leaves to those who waited in it |

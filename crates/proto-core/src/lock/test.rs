@@ -112,15 +112,31 @@ fn readers_are_inside_together_and_a_writer_alone() {
 
 #[test]
 fn readers_behind_a_writer_that_gives_up_go_in() {
-    let (lock, data) = (RawRwLock::new(), Guarded::new(1));
-    let first = Reader::open(&lock, &data, lock.read(None).or_unwind().grant);
-    std::thread::scope(|s| {
-        let writer = s.spawn(|| lock.write(Some(Instant::now() + Duration::from_millis(50))).map(|held| held.poisoned));
-        let reader = s.spawn(|| drop(Reader::open(&lock, &data, lock.read(None).or_unwind().grant)));
-        assert!(writer.join().expect("it only waits").is_err(), "the first reader is still inside");
-        reader.join().expect("nobody is in its way any more");
-    });
-    drop(first);
+    // The reader has to find the writer there: with more time for it on a machine that is too slow.
+    let mut time = Duration::from_millis(50);
+    loop {
+        let (lock, data) = (RawRwLock::new(), Guarded::new(1));
+        let first = Reader::open(&lock, &data, lock.read(None).or_unwind().grant);
+        let in_time = std::thread::scope(|s| {
+            let writer = s.spawn(|| lock.write(Some(Instant::now() + time)).map(|held| held.poisoned));
+            // Who comes while a writer waits queues behind it.
+            let waits =
+                || lock.try_read().or_unwind().map(|held| drop(Reader::open(&lock, &data, held.grant))).is_none();
+            while !waits() && !writer.is_finished() {
+                std::thread::yield_now();
+            }
+            let reader = s.spawn(|| drop(Reader::open(&lock, &data, lock.read(None).or_unwind().grant)));
+            let in_time = waits();
+            assert!(writer.join().expect("it only waits").is_err(), "the first reader is still inside");
+            reader.join().expect("nobody is in its way any more");
+            in_time
+        });
+        drop(first);
+        if in_time {
+            break;
+        }
+        time *= 2;
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the tests of cancels share.
 
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto_core::{JoinError, Runtime, VpBuilder, panicking, yield_now};
@@ -38,9 +38,22 @@ pub struct Drops {
     pub panicking: AtomicUsize,
 }
 
-pub struct Witness(pub Arc<Drops>);
+impl Drops {
+    /// How many there were.
+    pub fn all(&self) -> usize {
+        self.all.load(Ordering::Relaxed)
+    }
 
-impl Drop for Witness {
+    /// How many of them were taken for a panic.
+    pub fn panicking(&self) -> usize {
+        self.panicking.load(Ordering::Relaxed)
+    }
+}
+
+/// Says that it was dropped: to a [`Drops`] that it borrows, or has a share of.
+pub struct Witness<D: Deref<Target = Drops>>(pub D);
+
+impl<D: Deref<Target = Drops>> Drop for Witness<D> {
     fn drop(&mut self) {
         self.0.all.fetch_add(1, Ordering::Relaxed);
         if panicking() {

@@ -79,3 +79,31 @@ impl RequestHandler<TakeToken> for Desk {
         hidden.answer(caller, token);
     }
 }
+
+/// Where timelines wait for a number, and no cancel ends the wait.
+#[derive(Default)]
+pub struct Pit {
+    waiting: Waiters<u32>,
+}
+
+/// Waits in a [`Pit`].
+pub struct Fall;
+/// Gives a number to one that waits in a [`Pit`]; says whether there was one.
+pub struct Pull(pub u32);
+
+impl RequestHandler<Fall> for Pit {
+    type Reply = u32;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: Fall, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+        self.waiting.push(caller, hidden);
+    }
+}
+
+impl RequestHandler<Pull> for Pit {
+    type Reply = bool;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, Pull(number): Pull, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        let pulled = self.waiting.resume_next(number, hidden).is_ok();
+        hidden.answer(caller, pulled);
+    }
+}

@@ -41,6 +41,15 @@ impl RequestHandler<Release> for LockEnv {
     }
 }
 
+impl RequestHandler<Count> for LockEnv {
+    type Reply = usize;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, _: Count, caller: Caller<'_, usize>, hidden: &mut Hidden<'_>) {
+        let count = self.waiting.len(hidden);
+        hidden.answer(caller, count);
+    }
+}
+
 /// Unlocks when it is dropped.
 pub struct Held<'a>(&'a Lock);
 
@@ -62,6 +71,11 @@ impl Lock {
             panic!("lock: {}", ended.unwind_if_cancelled());
         }
         Held(self)
+    }
+
+    /// How many wait: walks the queue.
+    pub fn waiting(&self) -> usize {
+        self.0.request(Count).unwrap()
     }
 }
 

@@ -1,16 +1,24 @@
 //! What several test programs use. Each takes what it needs.
 #![allow(dead_code, unreachable_pub, reason = "every test program is a crate of its own and uses a part of this")]
 
+pub mod assigners;
 pub mod cancelling;
 pub mod desk;
 pub mod lang;
 pub mod programs;
 
 use std::io::Write;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use proto_core::{Builder, Runtime};
+
+/// Until this is dropped, no other test of the program that asks for it runs: whether a verdict is certain is a matter of the whole program.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that concerns the next one.
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Runs `f`, and ends the program with a message if that takes longer than a minute: a hang fails, and says which test it is.
 pub fn watched<T>(name: &str, f: impl FnOnce() -> T) -> T {

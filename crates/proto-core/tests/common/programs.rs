@@ -1,11 +1,12 @@
 //! Programs of every kind, to be run with every number of controllers, back end and assigner.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use proto_core::{Ended, JoinError, Runtime, VpBuilder, blocking, join, scope, yield_now};
 
+use super::cancelling::{Drops, Witness};
 use super::lang::{Gate, Lock, Mailbox, sleep};
 use super::sized;
 
@@ -24,7 +25,7 @@ pub const ALL: &[Program] = &[
     ("blocking calls", blocking_calls),
     ("panics reach who joins", panics_reach_who_joins),
     ("cancels unwind", cancels_unwind),
-    ("locks over forks", locks_over_forks),
+    ("locks over forks", |runtime| locks_over_forks(runtime, sized(16, 3))),
     ("spins end", spins_end),
     ("daemons are ended", daemons_are_ended),
     ("processes nest", processes_nest),
@@ -213,14 +214,7 @@ fn panics_reach_who_joins(runtime: &Runtime) {
 }
 
 fn cancels_unwind(runtime: &Runtime) {
-    /// Says that it was dropped.
-    struct Told<'a>(&'a AtomicU64);
-    impl Drop for Told<'_> {
-        fn drop(&mut self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-    let dropped = AtomicU64::new(0);
+    let drops = Drops::default();
     let gate = Gate::new();
     let count = sized(20, 3);
     runtime
@@ -228,33 +222,42 @@ fn cancels_unwind(runtime: &Runtime) {
             scope(|s| {
                 for _ in 0..count {
                     s.spawn(|| {
-                        let _told = Told(&dropped);
+                        let _witness = Witness(&drops);
                         gate.pass();
+                        unreachable!("nobody opens the gate");
                     });
                 }
-                yield_now();
+                // All wait, so each has a frame to unwind.
+                while gate.waiting() < count {
+                    yield_now();
+                }
                 s.cancel().unwrap();
             });
         })
         .unwrap();
-    assert!(dropped.into_inner() <= count as u64);
+    assert_eq!(drops.all(), count, "every frame is unwound once, before the scope ends");
+    assert_eq!(drops.panicking(), 0, "a cancel was taken for a panic");
 }
 
 /// The situation of rayon-rs/rayon#592: a lock held over a parallel wait, and the waiter's core gets a job that wants it.
-fn locks_over_forks(runtime: &Runtime) {
-    let lock = Lock::new();
+pub fn locks_over_forks(runtime: &Runtime, holders: usize) {
+    let (lock, done) = (Lock::new(), AtomicUsize::new(0));
     runtime
         .run(|| {
             scope(|s| {
-                for _ in 0..sized(16, 3) {
+                for _ in 0..holders {
                     s.spawn(|| {
                         let _held = lock.lock();
+                        // The yields make this VP leave its core, so the second closure becomes an ordinary task, queued behind those
+                        // that want the lock.
                         join(yield_now, yield_now);
+                        done.fetch_add(1, Ordering::Relaxed);
                     });
                 }
             });
         })
         .unwrap();
+    assert_eq!(done.into_inner(), holders, "everybody has had the lock");
 }
 
 fn spins_end(runtime: &Runtime) {
