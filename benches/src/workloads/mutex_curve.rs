@@ -1,5 +1,5 @@
 //! `mutex_curve`: what a lock costs when timelines do other work between two locks (Fig. 19 of the
-//! proto-runtime paper).
+//! proto-runtime paper, see `docs/design.md`, section 6).
 //!
 //! `T` timelines on 2 cores each do `w` cycles of private work, then lock one shared mutex, add one,
 //! unlock, and again. The figure is `(time × cores) / (private work)`: 1 means that the lock is free,

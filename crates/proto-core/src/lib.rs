@@ -16,8 +16,11 @@
 //! | be woken by something outside | [`external`] |
 //! | watch everything that orders timelines | [`Hooks`] |
 //!
-//! The words are those of the design: a *VP* is a timeline with its own stack; a *request* is a value that a timeline sends to an
-//! *environment*, whose *handler* answers it or keeps the timeline waiting; to resume it is a *tie-point*.
+//! The words are those of the [design], whose rules comments in the code cite (`[design rule 7]`): a *VP* is a timeline with its own stack; a
+//! *request* is a value that a timeline sends to an *environment*, whose *handler* answers it or keeps the timeline waiting; to resume it is a
+//! *tie-point*.
+//!
+//! [design]: https://github.com/proto-runtime/proto-runtime/blob/main/docs/design.md
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom only the models use the kernels"))]
 
