@@ -13,6 +13,10 @@ step tests guard "$limit" cargo test --workspace --no-fail-fast
 step tests-release guard "$limit" cargo test --release -p proto-arch -p proto-core -p proto-lang-mutex -p proto-runtime \
     --lib --tests --no-fail-fast
 
+# Virtual processors that move after they have started; and that the compiler keeps no address of a thread-local across a move.
+step migrate guard "$limit" cargo test --release -p proto-core --features migrate --test migrate
+step thread-locals timeout --kill-after=10 600 ci/thread_locals.sh "$ci_target/asm"
+
 # All interleavings of the kernels with up to two preemptions; ci/deep.sh goes further. In a folder of its own: another
 # RUSTFLAGS would throw away what the steps above have built.
 step models env RUSTFLAGS="--cfg loom" LOOM_MAX_PREEMPTIONS=2 \

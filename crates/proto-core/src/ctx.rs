@@ -18,7 +18,8 @@
 //! # Thread-locals and migration
 //!
 //! A started VP stays on its OS thread [design rule 7], so the compiler may keep the address of the thread-local across
-//! a switch. With the feature `migrate` that is not so, and the accessor is a call that is never inlined.
+//! a switch. With the feature `migrate` that is not so, and the accessor is a call that is never inlined
+//! (`ci/thread_locals.sh` looks at the assembly).
 
 use std::cell::Cell;
 use std::ptr;
@@ -180,6 +181,7 @@ pub(crate) fn get() -> &'static Ctx {
 /// # Safety
 ///
 /// - `ctx` is null or outlives every later call of this module's functions on this OS thread, until the next `install`.
+#[inline(never)]
 pub(crate) unsafe fn install(ctx: *const Ctx) {
     CTX.with(|slot| slot.set(ctx));
 }

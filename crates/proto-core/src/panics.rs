@@ -32,7 +32,10 @@ pub(crate) fn unwinding(ctx: &Ctx) -> bool {
     std::thread::panicking() && unwinding_slow(ctx)
 }
 
+/// Never inlined, as everything that reads this thread-local: its address must not be kept across a switch (the head of `ctx`; a step of the
+/// tests looks at the assembly).
 #[cold]
+#[inline(never)]
 fn unwinding_slow(ctx: &Ctx) -> bool {
     UNWINDING_ELSEWHERE.get() == 0 || ctx.current().is_some_and(|block| block.has(flag::PANICKING | flag::CANCELLING))
 }
@@ -78,7 +81,10 @@ pub(crate) fn cancel_swallowed(vp: &VpRef) {
 }
 
 /// Lets the running VP, which unwinds, leave its core by `switch`.
+///
+/// It comes back to this OS thread, so the address of the thread-local may be kept here.
 #[cold]
+#[inline(never)]
 pub(crate) fn switch_while_unwinding(ctx: &'static Ctx, switch: impl FnOnce()) {
     let Some(block) = ctx.current() else { return switch() };
     let marked = block.has(flag::PANICKING | flag::CANCELLING);
