@@ -40,7 +40,10 @@
 //! # Features
 //!
 //! - `mutex` (default): the language Vthread, [`mutex`].
-//! - `hwloc`: read the machine from libhwloc. Without it, or where the library is not installed, the operating system is asked.
+//! - `hwloc`: [`Topology::system`](arch::topology::Topology::system) reads the machine from libhwloc. Without it, or where the library is not
+//!   installed, the operating system is asked. Off by default: a program outside this workspace needs either the library, or the lines of our
+//!   `.cargo/config.toml`, to build with it.
+//! - `migrate`: virtual processors that may change their core after they have started, an `unsafe` opt-in for each.
 
 pub use proto_arch as arch;
 pub use proto_core as core;

@@ -12,8 +12,8 @@ use common::lang::Gate;
 use common::{runtime, within};
 use proto_core::{Runtime, VpBuilder, scope};
 
-/// Some seconds, ordinarily. A machine may be very busy with others.
-const LIMIT: Duration = Duration::from_secs(900);
+/// Some seconds, ordinarily. A machine may be very busy with others; but `ci/test.sh` ends a program after 240 seconds, without naming the test.
+const LIMIT: Duration = Duration::from_secs(220);
 
 #[test]
 fn a_million_vps_are_born_and_joined() {
