@@ -53,6 +53,11 @@ impl<T> RequestHandler<WakerGone> for EventEnv<T> {
     }
 }
 
+/// Whether `wait` is for an event from outside, of which there is a waker.
+pub(crate) fn is_awaited_by(wait: &crate::report::Wait) -> bool {
+    wait.request == std::any::type_name::<Await>()
+}
+
 /// Waits for what an [`ExternalWaker`] says.
 ///
 /// # Examples

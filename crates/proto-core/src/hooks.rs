@@ -20,6 +20,7 @@ use crate::ctx::{Ctx, attention};
 use crate::ended::payload_text;
 use crate::env::Info;
 use crate::env::cell::CellHead;
+use crate::report::Report;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
 use crate::vp::VpName;
@@ -156,6 +157,14 @@ pub trait Hooks: Send + Sync {
         let _ = (vp, core);
         false
     }
+
+    /// The watchdog has found what would be a deadlock if nobody outside could end a wait: a new cycle of owners, an ended holder, or, once for each
+    /// process, that all of it has waited for some seconds while nothing at all ran. Called on the watchdog's thread. Return `true` to keep the runtime
+    /// from writing it to standard error.
+    fn suspicion(&self, report: &Report) -> bool {
+        let _ = report;
+        false
+    }
 }
 
 /// The hooks of a runtime.
@@ -224,6 +233,14 @@ impl Installed {
             .unwrap_or_else(PoisonError::into_inner)
             .iter()
             .any(|hooks| self.guarded("hog", || hooks.hog(vp, core)))
+    }
+
+    pub(crate) fn report_suspicion(&self, report: &Report) -> bool {
+        self.hooks
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|hooks| self.guarded("suspicion", || hooks.suspicion(report)))
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct ProcessInner {
     cancelled: AtomicBool,
     /// Doomed: its waits were ended by a verdict.
     doomed: AtomicBool,
+    /// That all of it waits was said.
+    suspected: AtomicBool,
     /// Its assigner, if it has one of its own.
     instance: Option<Arc<Instance>>,
     /// All assigners that it brought: that one, and those of its languages.
@@ -89,6 +91,7 @@ impl ProcessInner {
             ends: Ends::new(shared.cores.len()),
             cancelled: AtomicBool::new(false),
             doomed: AtomicBool::new(false),
+            suspected: AtomicBool::new(false),
             instances: Mutex::new(instance.iter().map(Arc::clone).collect()),
             instance,
             on_seed_end,
@@ -106,6 +109,11 @@ impl ProcessInner {
 
     pub(crate) fn handle(&self) -> Arc<ProcessInner> {
         self.this.upgrade().expect("whoever asks keeps the process alive")
+    }
+
+    /// Its runtime, for who holds the process but is none of its timelines.
+    pub(crate) fn shared_handle(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     pub(crate) fn shared(&self) -> &'static Shared {
@@ -283,6 +291,17 @@ impl ProcessInner {
     pub(crate) fn is_doomed(&self) -> bool {
         // ORDERING: as above.
         self.doomed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that all of it was seen to wait. `true`: for the first time.
+    pub(crate) fn suspect(&self) -> bool {
+        // ORDERING: Relaxed: whoever exchanges it first says so.
+        !self.suspected.swap(true, Ordering::Relaxed)
+    }
+
+    /// How many timelines of it live: never too few.
+    pub(crate) fn alive(&self) -> u64 {
+        self.ends.alive()
     }
 
     /// Whether this process asks `block`, one of its VPs, to end.

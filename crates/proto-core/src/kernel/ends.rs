@@ -132,6 +132,15 @@ impl<B: Barrier> Ends<B> {
         ends == births
     }
 
+    /// How many timelines live, daemons too: never too few.
+    pub(crate) fn alive(&self) -> u64 {
+        // The ends before the births, as above.
+        let kinds = [Of::Waited as usize, Of::Daemons as usize];
+        let ends = kinds.map(|of| self.sum(|count| &count[of].ends));
+        let births = kinds.map(|of| self.sum(|count| &count[of].births));
+        births.iter().sum::<u64>() - ends.iter().sum::<u64>()
+    }
+
     fn sum(&self, number: impl Fn(&[Count; 2]) -> &AtomicU64) -> u64 {
         // Acquire: pairs with the Release of `add`: with an end comes its birth, and what the timeline did.
         self.counts.iter().fold(0, |sum, count| sum.wrapping_add(number(count).load(Ordering::Acquire)))

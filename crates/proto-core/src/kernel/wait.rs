@@ -112,10 +112,15 @@ const GENERATION: u64 = !0 << GENERATION_SHIFT;
 ///
 /// Generations wrap after 2⁴⁴ waits of one timeline (days of nothing but waiting); a token would have to be kept so long
 /// and meet exactly its own number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key(u64);
 
 impl Key {
+    /// A number that tells it from the other keys of its timeline.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
     /// How many branches a wait may have.
     pub(crate) const BRANCHES: u16 = (BRANCH >> BRANCH_SHIFT) as u16 + 1;
 

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `list` | reading the waits of timelines |
 //! | `pace` | how often the runtime speaks by itself |
+//! | `suspicion` | what may be one, and is said without consequences |
 //! | `verdict` | when a report is certain, and what follows |
 
 pub(crate) mod list;
 pub(crate) mod pace;
+pub(crate) mod suspicion;
 pub(crate) mod verdict;
 
 use std::fmt;
@@ -205,6 +207,8 @@ fn short(name: &str) -> &str {
 pub struct Report {
     /// Why nothing goes on.
     pub finding: Finding,
+    /// A verdict: nobody could have ended these waits any more. Otherwise it is a suspicion: somebody outside still might.
+    pub certain: bool,
     /// The waits concerned. For a cycle those come first that form it, in its order.
     pub waits: Vec<Wait>,
 }
@@ -241,16 +245,20 @@ pub enum Finding {
     },
     /// The first wait is for an object whose holder has ended.
     HolderEnded,
-    /// Everything waits, and nobody is left who could end a wait.
+    /// Everything waits, and nobody is left who could end a wait; as a suspicion: everything in the process waits.
     AllWait,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.certain { "deadlock: " } else { "suspected deadlock: " })?;
         match self.finding {
-            Finding::Cycle { length } => writeln!(f, "deadlock: a cycle of {length} that wait for each other")?,
-            Finding::HolderEnded => writeln!(f, "deadlock: an object's holder has ended without giving it back")?,
-            Finding::AllWait => writeln!(f, "deadlock: everything waits, and nobody is left to end a wait")?,
+            Finding::Cycle { length } => writeln!(f, "a cycle of {length} that wait for each other")?,
+            Finding::HolderEnded => writeln!(f, "an object's holder has ended without giving it back")?,
+            Finding::AllWait if self.certain => writeln!(f, "everything waits, and nobody is left to end a wait")?,
+            Finding::AllWait => {
+                writeln!(f, "everything in the process waits, and only somebody outside could end a wait")?
+            }
         }
         for (index, wait) in self.waits.iter().enumerate() {
             let mark = matches!(self.finding, Finding::Cycle { length } if index < length);

@@ -10,21 +10,24 @@
 //!
 //! # A cycle, or a holder that ended, while others run
 //!
-//! The watchdog collects the waits of all cores every half second, less often where there are very many. Each edge of a cycle is stable: its timeline stands still until the next
-//! one gives its object back, which stands still as well. So if two collections show the same waits (by key), they hold.
+//! The watchdog collects the waits of all cores every half second, less often where there are very many, and once when all cores have slept for that long. Each edge of a cycle is stable: its timeline stands still until the next
+//! one gives its object back, which stands still as well. So if two collections show the same waits (by key), they hold. A cycle with a deadline in it is none: the others are judged.
+//!
+//! While somebody is outside, the same is a suspicion (`suspicion`).
 //!
 //! # What follows
 //!
 //! The processes concerned are doomed: the report is kept for `wait()`, every abandonable wait of theirs is ended as Cancelled before the first
 //! frame unwinds, later ones answer Cancelled. If then only binding waits are left, `wait()` returns, and those stacks stay.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use super::list::{self, Found};
-use super::{Finding, Report};
-use crate::kernel::wait::Interrupt;
+use super::{Finding, Report, suspicion};
+use crate::kernel::wait::{Interrupt, Key};
 use crate::process::ProcessInner;
 use crate::runtime::shared::Shared;
 use crate::runtime::{activity, mail, send};
@@ -53,7 +56,7 @@ pub(crate) fn last_outsider_left() {
     }
 }
 
-fn has_processes(shared: &Shared) -> bool {
+pub(crate) fn has_processes(shared: &Shared) -> bool {
     shared.processes.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|process| !process.is_ended())
 }
 
@@ -64,7 +67,7 @@ pub(crate) fn may_end(shared: &Shared) -> bool {
 }
 
 /// All cores asleep, without mail and deadlines? Gives a number that changes if one of them was awake since.
-fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
+pub(super) fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
     let mut sum = 0u64;
     for shared in runtimes {
         for core in &shared.cores {
@@ -160,7 +163,7 @@ fn standing(shared: &Arc<Shared>) -> Vec<Standing> {
 /// Ends the abandonable waits of a process. Says how many there were.
 fn doom(standing: &Standing) -> usize {
     let Standing { process, found, .. } = standing;
-    process.note_report(report(found.clone()));
+    process.note_report(report(found, true));
     process.mark_doomed();
     process.mark_cancelled();
     let mut ready = Vec::new();
@@ -191,9 +194,11 @@ fn bury_alive(standing: &Standing) {
 }
 
 /// Orders what was found for people.
-fn report(found: Vec<Found>) -> Report {
-    let (finding, order) = if let Some(cycle) = cycle(&found) {
-        (Finding::Cycle { length: cycle.len() }, cycle)
+pub(super) fn report(found: &[Found], certain: bool) -> Report {
+    let cycles = cycles(found);
+    let timeless = |cycle: &&Vec<usize>| !cycle.iter().any(|&index| found[index].wait.timed);
+    let (finding, order) = if let Some(cycle) = cycles.iter().find(timeless).or(cycles.first()) {
+        (Finding::Cycle { length: cycle.len() }, cycle.clone())
     } else if let Some(first) = found.iter().position(|found| found.holder.is_some_and(|(_, ended)| ended)) {
         (Finding::HolderEnded, vec![first])
     } else {
@@ -202,46 +207,31 @@ fn report(found: Vec<Found>) -> Report {
     let mut waits: Vec<_> = order.iter().map(|&index| found[index].wait.clone()).collect();
     let rest = found.iter().enumerate().filter(|(index, _)| !order.contains(index));
     waits.extend(rest.map(|(_, found)| found.wait.clone()));
-    Report { finding, waits }
+    Report { finding, certain, waits }
 }
 
-/// A cycle of owners, by index, if there is one.
-fn cycle(found: &[Found]) -> Option<Vec<usize>> {
+/// The cycles of owners, by index. No wait is in two: each is for one object, with one first holder.
+fn cycles(found: &[Found]) -> Vec<Vec<usize>> {
     let of: HashMap<*const Block, usize> =
         found.iter().enumerate().map(|(index, found)| (std::ptr::from_ref(found.block), index)).collect();
     let next = |index: usize| {
         let (holder, ended) = found[index].holder?;
         if ended { None } else { of.get(&std::ptr::from_ref(holder)).copied() }
     };
+    let mut cycles = Vec::new();
     // A number for each walk: a walk that meets its own number has closed a cycle.
     let mut walk_of = vec![usize::MAX; found.len()];
     for start in 0..found.len() {
-        let mut here = start;
-        while walk_of[here] == usize::MAX {
-            walk_of[here] = start;
-            match next(here) {
-                Some(then) => here = then,
-                None => break,
-            }
+        let mut here = Some(start);
+        while let Some(at) = here.filter(|&at| walk_of[at] == usize::MAX) {
+            walk_of[at] = start;
+            here = next(at);
         }
-        if walk_of[here] == start && next(here).is_some() {
-            let mut cycle = vec![here];
-            let mut at = next(here)?;
-            while at != here {
-                cycle.push(at);
-                at = next(at)?;
-            }
-            return Some(cycle);
+        if let Some(first) = here.filter(|&at| walk_of[at] == start) {
+            cycles.push(std::iter::successors(Some(first), |&at| next(at).filter(|&then| then != first)).collect());
         }
     }
-    None
-}
-
-/// What the listing of a runtime says that nobody can be sure of.
-pub(crate) fn suspicion(shared: &Shared) -> Option<Report> {
-    let found = list::of_runtime(shared);
-    let report = report(found);
-    (report.finding != Finding::AllWait).then_some(report)
+    cycles
 }
 
 /// How often the watchdog looks for cycles among the waits of busy cores.
@@ -256,58 +246,95 @@ fn pause_after(cost: u64) -> u32 {
     u32::try_from(cost.saturating_mul(PART) / 1_000_000).unwrap_or(u32::MAX).clamp(EVERY_MS, SELDOM_MS)
 }
 
-/// Looks for a cycle, or a holder that ended, in all runtimes, while other timelines run. On a watchdog's thread.
-pub(crate) fn look_for_cycles() {
+/// How long after a look the next one may come, by what that took.
+static PAUSE: AtomicU32 = AtomicU32::new(EVERY_MS);
+
+/// How long from one look to the next, or from the moment when everything came to rest. And whether the program is open.
+pub(crate) fn pause() -> (Duration, bool) {
+    let open = activity::anybody();
+    // ORDERING: Relaxed: of several watchdogs one sets it.
+    let least = PAUSE.load(Ordering::Relaxed);
+    (Duration::from_millis(u64::from(if open { least.max(suspicion::AFTER_MS) } else { least })), open)
+}
+
+/// As [`look`], while other timelines run, if it is time to.
+pub(crate) fn look_now_and_then() {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    static PAUSE: AtomicU32 = AtomicU32::new(EVERY_MS);
     let now = crate::runtime::watchdog::coarse_ms();
     // ORDERING: Relaxed: of several watchdogs one looks.
     let last = LAST.load(Ordering::Relaxed);
-    if now.wrapping_sub(last) < PAUSE.load(Ordering::Relaxed) || activity::anybody() {
-        return;
+    if u128::from(now.wrapping_sub(last)) >= pause().0.as_millis()
+        && LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    {
+        look();
     }
-    if LAST.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        return;
-    }
+}
+
+/// Looks for what is stuck in all runtimes: a verdict if the program is closed, else a suspicion. On a watchdog's thread.
+pub(crate) fn look() {
     let runtimes: Vec<Arc<Shared>> = runtimes().into_iter().filter(|shared| has_processes(shared)).collect();
     let before = list::spent();
-    let first = stuck(&runtimes);
-    // ORDERING: Relaxed: as above.
+    if activity::anybody() {
+        suspicion::look(&runtimes)
+    } else {
+        judge_stuck(&runtimes)
+    }
+    // ORDERING: Relaxed: as in `pause`.
     PAUSE.store(pause_after(list::spent().saturating_sub(before)), Ordering::Relaxed);
-    if first.is_empty() {
+}
+
+/// Ends the processes in which a cycle, or a wait for a holder that ended, was seen twice.
+fn judge_stuck(runtimes: &[Arc<Shared>]) {
+    let found = collect(runtimes);
+    let mut stuck = stuck(&found);
+    if stuck.is_empty() {
         return;
     }
-    let again = stuck(&runtimes);
-    let holds =
-        |found: &&Found| again.iter().any(|other| std::ptr::eq(other.block, found.block) && other.key == found.key);
-    if !first.iter().all(|found| holds(&found)) || activity::anybody() {
+    let again = Waits::of(&collect(runtimes));
+    stuck.retain(|part| part.iter().all(|found| again.contain(found)));
+    if activity::anybody() {
         return;
     }
-    let concerned = first.iter().filter_map(|found| found.block.process()).map(ProcessInner::handle);
     let mut processes: Vec<Arc<ProcessInner>> = Vec::new();
-    for process in concerned {
+    for process in stuck.iter().flatten().filter_map(|found| found.block.process()).map(ProcessInner::handle) {
         if !processes.iter().any(|other| Arc::ptr_eq(other, &process)) {
             processes.push(process);
         }
     }
-    for process in processes {
-        if !process.is_doomed() && !process.is_ended() {
-            process.note_report(report(first.clone()));
-            process.mark_doomed();
-            crate::vp::cancel::cancel_process(process.shared(), &process);
-        }
+    for process in processes.into_iter().filter(|process| !process.is_doomed() && !process.is_ended()) {
+        let of_process = |found: &Found| std::ptr::eq(found.block.process_hint(), Arc::as_ptr(&process));
+        let parts = stuck.iter().filter(|part| part.iter().any(of_process));
+        let found: Vec<Found> = parts.flatten().cloned().collect();
+        process.note_report(report(&found, true));
+        process.mark_doomed();
+        crate::vp::cancel::cancel_process(process.shared(), &process);
     }
 }
 
-/// The waits that are part of a cycle, or wait for a holder that ended; none of them timed.
-fn stuck(runtimes: &[Arc<Shared>]) -> Vec<Found> {
-    let found: Vec<Found> = runtimes.iter().flat_map(|shared| list::of_runtime(shared)).collect();
-    let mut stuck: Vec<Found> = Vec::new();
-    if let Some(cycle) = cycle(&found) {
-        stuck.extend(cycle.into_iter().map(|index| found[index].clone()));
+/// The waits in these runtimes, as far as their cores answer.
+pub(super) fn collect(runtimes: &[Arc<Shared>]) -> Vec<Found> {
+    runtimes.iter().flat_map(|shared| list::of_runtime(shared)).collect()
+}
+
+/// Waits that were seen, to be compared with those of another look.
+pub(super) struct Waits(HashSet<(*const Block, Key)>);
+
+impl Waits {
+    pub(super) fn of(found: &[Found]) -> Waits {
+        Waits(found.iter().map(|found| (std::ptr::from_ref(found.block), found.key)).collect())
     }
-    stuck.extend(found.into_iter().filter(|found| found.holder.is_some_and(|(_, ended)| ended)));
-    if stuck.iter().any(|found| found.wait.timed) { Vec::new() } else { stuck }
+
+    pub(super) fn contain(&self, found: &Found) -> bool {
+        self.0.contains(&(std::ptr::from_ref(found.block), found.key))
+    }
+}
+
+/// The cycles, and the waits for a holder that ended; without those in which a wait has a deadline and so ends by itself.
+pub(super) fn stuck(found: &[Found]) -> Vec<Vec<Found>> {
+    let cycles = cycles(found).into_iter().map(|cycle| cycle.into_iter().map(|index| found[index].clone()).collect());
+    let ended =
+        found.iter().filter(|found| found.holder.is_some_and(|(_, ended)| ended)).map(|found| vec![found.clone()]);
+    cycles.chain(ended).filter(|part: &Vec<Found>| !part.iter().any(|found| found.wait.timed)).collect()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -46,6 +46,11 @@ fn leave_processor() {
     }
 }
 
+/// Whether `wait` is for a call that is under way.
+pub(crate) fn is_awaited_by(wait: &crate::report::Wait) -> bool {
+    wait.request == std::any::type_name::<Await>()
+}
+
 /// Runs `f` on an auxiliary OS thread and waits for it: for calls that block the OS thread they are made on (files, foreign
 /// libraries, `std::process`).
 ///

@@ -22,7 +22,7 @@ use crate::ctx::{self, Ctx};
 use crate::process::{self, Options, Process};
 use crate::process_builder::ProcessBuilder;
 use crate::process_error::ProcessError;
-use crate::report::{Report, Wait, list, verdict};
+use crate::report::{Report, Wait, list, suspicion};
 use crate::vp::cancel;
 
 /// A runtime: controllers, and what they run. Cloning gives another handle.
@@ -184,15 +184,40 @@ impl Runtime {
         list::of_runtime(self.shared()).into_iter().map(|found| found.wait).collect()
     }
 
-    /// A cycle of owners, or a holder that has ended: what looks like a deadlock, but is not certain while somebody outside could still
-    /// end a wait [design rule 10].
+    /// What looks like a deadlock, but is not certain while somebody outside could still end a wait [design rule 10]: a cycle of owners, a
+    /// holder that has ended, or a process everything in which waits, without a deadline and for nothing that is known to be under way.
+    ///
+    /// The watchdog looks by itself, now and then; see [`Hooks::suspicion`](crate::Hooks::suspicion).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use proto_core::{Finding, Runtime, external};
+    ///
+    /// let runtime = Runtime::builder().controllers(1).build()?;
+    /// let (event, waker) = external::<u32>();
+    /// let process = runtime.start(move || event.wait(None))?;
+    /// // The waker may have been forgotten somewhere.
+    /// let report = loop {
+    ///     if let Some(report) = runtime.suspicion() {
+    ///         break report;
+    ///     }
+    /// };
+    /// assert_eq!(report.finding, Finding::AllWait);
+    /// assert!(!report.certain);
+    /// // It was not.
+    /// waker.wake(5);
+    /// assert_eq!(process.wait()?, Ok(Some(5)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Panics
     ///
     /// As [`waits`](Runtime::waits).
     pub fn suspicion(&self) -> Option<Report> {
         self.check_outside("suspicion");
-        verdict::suspicion(self.shared())
+        suspicion::on_demand(self.shared())
     }
 
     #[track_caller]

@@ -2,7 +2,7 @@
 //!
 //! Every millisecond while any core runs a VP and has other work ready: it sets the tick in that core's attention word [design rule 14]. It raises
 //! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms, by the time its OS thread has really run, while others wait. When nothing
-//! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well. It also does what controllers may not
+//! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well, but wakes once more to look for what is stuck (`report`). It also does what controllers may not
 //! do themselves (`leave`).
 //!
 //! # The dangerous race
@@ -21,6 +21,7 @@ use proto_arch::park::Parker;
 use super::core::Core;
 use super::shared::Shared;
 use crate::ctx::attention;
+use crate::report::verdict;
 use crate::sync::{Asymmetric, Barrier};
 use crate::vp::VpName;
 use crate::vp::block::Block;
@@ -128,6 +129,7 @@ fn busy(shared: &Shared, core: &Core) -> bool {
 /// The watchdog's thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut seen = vec![Seen::default(); shared.cores.len()];
+    let mut rest = Rest::default();
     while *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) > 0 {
         advance_coarse();
         shared.watchdog.see_to_chores();
@@ -153,7 +155,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 pause = pause.or(Some(LAZY));
             }
         }
-        crate::report::verdict::look_for_cycles();
+        verdict::look_now_and_then();
         let until_due =
             (next != u64::MAX).then(|| Duration::from_nanos(next.saturating_sub(now)).max(Duration::from_micros(50)));
         let busy_pause = pause.map(|pause| until_due.map_or(pause, |due| due.min(pause)));
@@ -161,8 +163,44 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             Some(pause) => {
                 shared.watchdog.parker.park_timeout(pause);
             }
-            None => sleep(shared, next, until_due),
+            None => {
+                let until_look = rest.until_look(shared);
+                sleep(shared, next, until_due.into_iter().chain(until_look).min());
+            }
         }
+    }
+}
+
+/// A time in which no core of the runtime was awake.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rest {
+    /// Switches of all cores until then.
+    switches: u64,
+    since: Option<Instant>,
+    /// It was looked for what is stuck, in a program that was open or not.
+    looked: Option<bool>,
+}
+
+impl Rest {
+    /// No core is awake. How long until it is time to look for what is stuck, which is done once in a rest; looks if that is now.
+    fn until_look(&mut self, shared: &Shared) -> Option<Duration> {
+        // ORDERING: Relaxed: a hint; what is found is looked at twice.
+        let switches = shared.cores.iter().map(|core| core.switches.load(Ordering::Relaxed)).fold(0, u64::wrapping_add);
+        if self.since.is_none() || self.switches != switches {
+            *self = Rest { switches, since: Some(Instant::now()), looked: None };
+        }
+        let (after, open) = verdict::pause();
+        if self.looked == Some(open) || !verdict::has_processes(shared) {
+            return None;
+        }
+        let left = after.saturating_sub(self.since.map_or(Duration::ZERO, |since| since.elapsed()));
+        if left.is_zero() {
+            self.looked = Some(open);
+            verdict::look();
+            // The cores were asked, so they were awake.
+            return Some(LAZY);
+        }
+        Some(left)
     }
 }
 
@@ -218,8 +256,8 @@ fn others_wait(core: &Core) -> bool {
     core.crowded.load(Ordering::Relaxed) || !core.inbox.is_empty_hint() || !core.newborn.is_empty()
 }
 
-/// Sleeps until a core becomes busy, or the deadline `next`, which comes `until_due`.
-fn sleep(shared: &Shared, next: u64, until_due: Option<Duration>) {
+/// Sleeps until a core becomes busy, or at most `most`: until the deadline `next`, or something else is due.
+fn sleep(shared: &Shared, next: u64, most: Option<Duration>) {
     let watchdog = &shared.watchdog;
     // ORDERING: Relaxed: the heavy barrier orders it against the looks below; see the head.
     watchdog.asleep.store(true, Ordering::Relaxed);
@@ -230,7 +268,7 @@ fn sleep(shared: &Shared, next: u64, until_due: Option<Duration>) {
         .any(|core| busy(shared, core) || others_wait(core) || core.next_deadline.load(Ordering::Relaxed) < next)
         || *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) == 0;
     // If it is needed: between two VPs, perhaps; a core that was crowded all the time wakes nobody.
-    match if needed { Some(TICK) } else { until_due } {
+    match if needed { Some(TICK) } else { most } {
         Some(time) => {
             watchdog.parker.park_timeout(time);
         }

@@ -286,6 +286,12 @@ impl Block {
         unsafe { process.as_ref() }
     }
 
+    /// Where its process is, or was: to compare with.
+    pub(crate) fn process_hint(&self) -> *const ProcessInner {
+        // ORDERING: as above.
+        self.process.load(Ordering::Relaxed)
+    }
+
     /// The number of its process, for names, while it lives.
     pub(crate) fn process_id(&self) -> Option<u64> {
         if self.has(flag::THREAD) || self.birth().is_multiple_of(2) {

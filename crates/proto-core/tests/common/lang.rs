@@ -73,6 +73,12 @@ impl Lock {
         Held(self)
     }
 
+    #[track_caller]
+    pub fn lock_until(&self, deadline: Instant) -> Result<Held<'_>, Ended> {
+        self.0.request_until(Acquire, Some(deadline)).map_err(Ended::unwind_if_cancelled)?;
+        Ok(Held(self))
+    }
+
     /// How many wait: walks the queue.
     pub fn waiting(&self) -> usize {
         self.0.request(Count).unwrap()
