@@ -109,6 +109,18 @@ pub(crate) enum Popped<J> {
     Empty,
 }
 
+/// What [`Owner::take_top`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "an entry of the owner's own that is not run is lost"]
+pub(crate) enum Top {
+    /// The entry is off the list, and the owner's own.
+    Mine,
+    /// The entry is the newest, and perhaps a thief's: [`Owner::pop_shared`] decides.
+    Shared,
+    /// It is not the newest. Nothing was done.
+    Other,
+}
+
 /// Whose an entry that leaves the list is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
@@ -272,9 +284,9 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         self.list.head.load(Ordering::Relaxed)
     }
 
-    /// Adds an entry on top. A flag that the caller reads next is read after the entry became visible (rule 8).
+    /// Adds an entry on top, and says at which index. A flag that the caller reads next is read after the entry became visible (rule 8).
     #[inline(always)]
-    pub(crate) fn push(&self, job: NonNull<J>) -> Result<(), Full> {
+    pub(crate) fn push(&self, job: NonNull<J>) -> Result<u32, Full> {
         let head = self.head();
         if head as usize >= CAPACITY {
             return Err(Full);
@@ -284,7 +296,7 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         // Release: pairs with the Acquire load of a hard thief.
         self.list.head.store(head + 1, Ordering::Release);
         B::light();
-        Ok(())
+        Ok(head)
     }
 
     /// Takes the newest entry at or above `base`; entries that were touched out of order are skipped.
@@ -300,6 +312,20 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         {
             return Popped::Mine(job);
         }
+        self.pop_slow(base, index)
+    }
+
+    /// As [`Self::pop`], of an entry of which the owner knows the index: for the common case, that it is the newest.
+    #[inline(always)]
+    pub(crate) fn take_top(&self, index: u32, job: NonNull<J>) -> Top {
+        if self.head() != index + 1 || self.entry(index) != Some(job) {
+            return Top::Other;
+        }
+        if self.lower_fast(index) { Top::Mine } else { Top::Shared }
+    }
+
+    /// The end of a pop by [`Self::take_top`] that was answered `Shared`.
+    pub(crate) fn pop_shared(&self, base: u32, index: u32) -> Popped<J> {
         self.pop_slow(base, index)
     }
 

@@ -11,7 +11,7 @@ use super::JobHead;
 use crate::ctx::{self, Ctx, attention};
 use crate::env::{Info, Kind, wait};
 use crate::kernel::done::Done;
-use crate::kernel::latent::Popped;
+use crate::kernel::latent::{Full, Popped, Top};
 use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::vp::block::Block;
@@ -49,6 +49,21 @@ impl<F: FnOnce() -> T, T> Job<F, T> {
         let outcome = catch_unwind(AssertUnwindSafe(closure));
         // SAFETY: the closure is gone; its place takes the outcome.
         unsafe { body.cast::<Outcome<T>>().write(outcome) };
+    }
+
+    /// Runs the closure as a plain call of its owner, as a child of its own.
+    ///
+    /// # Safety
+    ///
+    /// - As of `run`; `block`, which runs this, is the job's owner.
+    #[inline(always)]
+    unsafe fn run_here(&self, block: &'static Block) -> Outcome<T> {
+        block.set_inline_job(&raw const self.head);
+        // SAFETY: the closure has not run, and the caller has won it.
+        let closure = unsafe { self.body.get().cast::<F>().read() };
+        let outcome = catch_unwind(AssertUnwindSafe(closure));
+        end_here(&self.head, block);
+        outcome
     }
 
     /// # Safety
@@ -100,46 +115,66 @@ where
     let (Some(core), Some(block)) = (ctx.core(), ctx.current()) else {
         return join_outside(a, b);
     };
-    if ctx.attention() & (attention::TICK | attention::STEAL | attention::SLEEPER | attention::HOOKS) != 0 {
+    if ctx.attention() & (WANTED | attention::SLEEPER | attention::HOOKS) != 0 {
         attend(ctx, core, block);
     }
     let around = block.inline_job();
-    let job: Job<B, RB> = Job {
+    // Nothing in it has to be dropped: a ticket is taken out by `take_back`.
+    let job: ManuallyDrop<Job<B, RB>> = ManuallyDrop::new(Job {
         head: JobHead {
-            done: Done::new(),
-            number: next_child(block, around),
             run: Job::<B, RB>::run,
             owner: block,
             around,
-            key: Cell::new(None),
-            ticket: Cell::new(None),
             scope: block.open_scope.get(),
+            done: Done::new(),
+            number: next_child(block, around),
             children: Cell::new(0),
             has_locals: Cell::new(false),
+            key: Cell::new(None),
+            ticket: Cell::new(None),
         },
         body: UnsafeCell::new(Body { closure: ManuallyDrop::new(b) }),
-    };
+    });
     // Of the whole job, not of its head alone: whoever wins it reaches the closure by this pointer.
-    let whole = NonNull::from(&job).cast::<JobHead>();
+    let whole = NonNull::from(&*job).cast::<JobHead>();
     // SAFETY: this code runs on that core.
-    let listed = unsafe { core.latent.owner() }.push(whole).is_ok();
-    if listed && ctx.attention() & attention::SLEEPER != 0 {
+    let index = unsafe { core.latent.owner() }.push(whole);
+    if index.is_ok() && ctx.attention() & attention::SLEEPER != 0 {
         super::published(core);
     }
     let first = catch_unwind(AssertUnwindSafe(a));
-    take_back(whole, block, listed, Location::caller());
+    // Read again where this may be another core than before.
+    let core = if cfg!(feature = "migrate") { ctx::get().core().unwrap_or(core) } else { core };
+    let top = match index {
+        // SAFETY: this code runs on that core.
+        Ok(index) if core.ctx.attention() & (WANTED | attention::CANCEL) == 0 => unsafe {
+            core.latent.owner().take_top(index, whole)
+        },
+        _ => Top::Other,
+    };
+    if top == Top::Mine && has_room(block) {
+        // The common case, by itself: what is known here need not be remembered.
+        // SAFETY: the owner has won its own job, which has not run.
+        let second = unsafe { job.run_here(block) };
+        return match (first, second) {
+            (Ok(first), Ok(second)) => (first, second),
+            (Err(payload), _) | (Ok(_), Err(payload)) => crate::resume_unwind(payload),
+        };
+    }
+    take_back(whole, block, index, top, Location::caller());
     // SAFETY: `take_back` returns when the job was run.
     let second = unsafe { job.outcome() };
     match (first, second) {
         (Ok(first), Ok(second)) => {
-            if block.is_cancelled() {
-                cancel::deliver_noted();
-            }
+            cancel::deliver_noted();
             (first, second)
         }
         (Err(payload), _) | (Ok(_), Err(payload)) => crate::resume_unwind(payload),
     }
 }
+
+/// What others may want of a core whose VP forks and joins.
+const WANTED: u32 = attention::TICK | attention::STEAL | attention::MAIL | attention::TIMER;
 
 /// Which child of its parent a fork is.
 #[inline(always)]
@@ -154,30 +189,42 @@ fn next_child(block: &Block, around: *const JobHead) -> u32 {
     number
 }
 
-/// Has the job run: by this timeline if nobody took it, else waits for who did.
-#[inline]
-fn take_back(job: NonNull<JobHead>, block: &'static Block, listed: bool, place: &'static Location<'static>) {
+/// Has the job run: by this timeline if nobody took it, else waits for who did. `index`: where it was put on the list, if there was
+/// room; `top`: what came of the attempt to take it off.
+#[cold]
+#[inline(never)]
+fn take_back(
+    job: NonNull<JobHead>,
+    block: &'static Block,
+    index: Result<u32, Full>,
+    top: Top,
+    place: &'static Location<'static>,
+) {
     // Read again: with migration compiled in this may be another core than before.
     let ctx = ctx::get();
-    if ctx.attention() & (attention::TICK | attention::STEAL) != 0 {
-        if let Some(core) = ctx.core() {
-            attend(ctx, core, block);
-        }
+    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
+    if ctx.attention() & WANTED != 0 && top == Top::Other {
+        attend(ctx, core, block);
     }
-    if !listed {
-        return run_inline(job, block);
-    }
+    let Ok(index) = index else { return run_inline(job, block) };
     // SAFETY: it lies in the caller's frame.
     let head = unsafe { job.as_ref() };
     // SAFETY: the ticket is the owner's cell, and this is the owner.
     if unsafe { &*head.ticket.as_ptr() }.is_some() {
         return take_ticket_back(job, block, place);
     }
-    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
+    // Again: to attend may have led to another core.
+    let Some(core) = ctx::get().core() else { unreachable!("a VP has a core") };
     // SAFETY: this code runs on that core.
-    match unsafe { core.latent.owner() }.pop(0) {
+    let latent = unsafe { core.latent.owner() };
+    let popped = match top {
+        Top::Mine => Popped::Mine(job),
+        Top::Shared => latent.pop_shared(0, index),
+        Top::Other => latent.pop(0),
+    };
+    match popped {
         Popped::Mine(_) => run_inline(job, block),
-        Popped::Stolen(_) | Popped::Empty => await_job(ctx, head, block, place),
+        Popped::Stolen(_) | Popped::Empty => await_job(ctx::get(), head, block, place),
     }
 }
 
@@ -195,9 +242,8 @@ fn take_ticket_back(job: NonNull<JobHead>, block: &'static Block, place: &'stati
 }
 
 /// Runs the job on this stack, as a child of its own.
-#[inline]
 fn run_inline(job: NonNull<JobHead>, block: &'static Block) {
-    if room_left(block) < ROOM.min(block.stack_bytes() / 4) {
+    if !has_room(block) {
         return run_on_own_stack(job, block);
     }
     // SAFETY: it lies in the caller's frame.
@@ -205,17 +251,45 @@ fn run_inline(job: NonNull<JobHead>, block: &'static Block) {
     block.set_inline_job(job.as_ptr());
     // SAFETY: the owner has won its own job, which has not run.
     unsafe { (head.run)(job.as_ptr()) };
+    end_here(head, block);
+}
+
+/// A job that ran as a plain call of its owner has ended.
+#[inline(always)]
+fn end_here(head: &JobHead, block: &Block) {
     block.set_inline_job(head.around);
     if head.has_locals.get() {
         local::end_inline(block, head);
     }
 }
 
-/// The stack left, roughly: from this frame to the guard.
+/// How deep a stack of each class may be when a task is run on it as a call.
+static DEEPEST: [usize; usize::BITS as usize] = {
+    let mut deepest = [0; usize::BITS as usize];
+    let mut class = 0;
+    while class < deepest.len() {
+        let bytes = 1 << class;
+        deepest[class] = bytes - if ROOM < bytes / 4 { ROOM } else { bytes / 4 };
+        class += 1;
+    }
+    deepest
+};
+
+/// Whether there is stack enough to run a task on it.
 #[inline(always)]
-fn room_left(block: &Block) -> usize {
+fn has_room(block: &Block) -> bool {
     let here = 0u8;
-    (&raw const here).addr().wrapping_sub(block.stack_limit())
+    let here = (&raw const here).addr();
+    // A fiber lies at the top of its stack.
+    block.fiber.get().addr().wrapping_sub(here) <= DEEPEST[usize::from(block.stack_class.get() & 63)]
+        || has_room_elsewhere(block, here)
+}
+
+/// As [`has_room`]: little is left, or the VP has an OS thread with a stack of its own.
+#[cold]
+#[inline(never)]
+fn has_room_elsewhere(block: &Block, here: usize) -> bool {
+    here.wrapping_sub(block.stack_limit()) >= ROOM.min(block.stack_bytes() / 4)
 }
 
 /// There is little stack left: the job gets a VP of its own, and this one waits.
@@ -266,7 +340,7 @@ fn attend(ctx: &'static Ctx, core: &'static Core, block: &'static Block) {
             ctx.raise(attention::STEAL);
         }
     }
-    if ctx.attention() & attention::TICK != 0 && !crate::panics::unwinding(ctx) {
+    if ctx.attention() & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
         controller::yield_now(ctx, block);
     }
 }
