@@ -417,15 +417,21 @@ impl<T> JoinHandle<T> {
     /// As [`join`](JoinHandle::join).
     #[track_caller]
     pub fn join_until(mut self, deadline: Option<Instant>) -> Result<Result<T, JoinError>, Self> {
+        self.join_by(deadline).ok_or(self)
+    }
+
+    /// As [`join_until`](JoinHandle::join_until). `None` if the deadline passed first; else the handle is used up.
+    #[track_caller]
+    pub(crate) fn join_by(&mut self, deadline: Option<Instant>) -> Option<Outcome<T>> {
         match self.packet().0.request_until(Join, deadline) {
             Ok(outcome) => {
                 self.packet = None;
-                Ok(outcome)
+                Some(outcome)
             }
-            Err(Ended::Deadline) => Err(self),
+            Err(Ended::Deadline) => None,
             Err(ended) => {
                 ended.unwind_if_cancelled();
-                Ok(Err(JoinError::never_ran()))
+                Some(Err(JoinError::never_ran()))
             }
         }
     }

@@ -8,7 +8,7 @@
 //! | start a program on all cores | [`Runtime`] |
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
 //! | have a lock in it | [`RawLock`], [`RawRwLock`], [`Absentees`] |
-//! | do something once | [`SetOnce`] |
+//! | do something once | [`SetOnce`], [`Lazy`] |
 //! | pass values through it | [`Channel`], [`Backlog`] |
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
@@ -92,7 +92,7 @@ pub use self::{
     join::{JoinError, JoinHandle},
     language::{Language, Scheduled, language, of_process},
     lock::{Absentees, Held, RawLock, RawRwLock},
-    once::{SetOnce, Turn},
+    once::{Lazy, SetOnce, Turn},
     panics::resume_unwind,
     process::{OnSeedEnd, Process},
     process_builder::ProcessBuilder,
@@ -102,8 +102,8 @@ pub use self::{
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},
     task::join,
     vp::{
-        CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, current_name, on_vp, panicking, unwinding,
-        yield_now,
+        AccessError, CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, binding, current_name, on_vp,
+        panicking, unwinding, yield_now,
     },
 };
 #[cfg(not(loom))]

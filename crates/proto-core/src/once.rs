@@ -15,6 +15,8 @@
 //!
 //! DONE is asked for far more often than it is reached, and by all cores at once: the value lies in a cell of the standard library that
 //! is read without any lock. Nobody ever waits there: only the one whose turn it is writes it.
+//!
+//! A [`Lazy`] value is one whose maker is known from the start, and lost when it has run: there every end without a value is POISONED.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -22,6 +24,7 @@ use std::time::Instant;
 
 use crate::ended::OrUnwind;
 use crate::env::{EnvCell, Waiters};
+use crate::guarded::{Grant, Guarded};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -70,7 +73,8 @@ struct OnceEnv {
 pub struct SetOnce<T> {
     env: EnvCell<OnceEnv>,
     value: OnceLock<T>,
-    poisons: bool,
+    /// If a panic of who was to set it poisons it: what those say who ask for it from then on.
+    poisons: Option<&'static str>,
 }
 
 impl<T> SetOnce<T> {
@@ -78,17 +82,17 @@ impl<T> SetOnce<T> {
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "made on purpose: its place names it in reports")]
     pub const fn new() -> Self {
-        Self::made(false)
+        Self::made(None)
     }
 
-    /// Without a value. A panic of who was to set it *poisons* it: whoever asks for the value from then on panics.
+    /// Without a value. A panic of who was to set it *poisons* it: whoever asks for the value from then on panics with `message`.
     #[track_caller]
-    pub const fn poisoning() -> Self {
-        Self::made(true)
+    pub const fn poisoning(message: &'static str) -> Self {
+        Self::made(Some(message))
     }
 
     #[track_caller]
-    const fn made(poisons: bool) -> Self {
+    const fn made(poisons: Option<&'static str>) -> Self {
         let env = OnceEnv { state: State::New, waiting: Waiters::new(), watching: Waiters::new() };
         SetOnce { env: EnvCell::new(env), value: OnceLock::new(), poisons }
     }
@@ -119,17 +123,29 @@ impl<T> SetOnce<T> {
     pub fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
         match self.value.get() {
             Some(value) => value,
-            None => self.make(make),
+            None => self.make(make, None).expect("there is no deadline"),
+        }
+    }
+
+    /// As [`get_or_make`](Self::get_or_make); `None`, and `make` has not run, if somebody else is at it until `deadline`. A deadline that
+    /// has come looks once.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_make`](Self::get_or_make).
+    #[inline]
+    #[track_caller]
+    pub fn get_or_make_until(&self, make: impl FnOnce() -> T, deadline: Option<Instant>) -> Option<&T> {
+        match self.value.get() {
+            Some(value) => Some(value),
+            None => self.make(make, deadline),
         }
     }
 
     #[cold]
     #[track_caller]
-    fn make(&self, make: impl FnOnce() -> T) -> &T {
-        if let Some(turn) = self.turn(false) {
-            turn.set(make());
-        }
-        self.value.get().expect("who had the turn has set it")
+    fn make(&self, make: impl FnOnce() -> T, deadline: Option<Instant>) -> Option<&T> {
+        Some(self.turn_until(false, deadline)?.unwrap_or_else(|turn| turn.set(make())))
     }
 
     /// The caller's turn to set the value; waits while it is somebody else's. `None` if the value is set. With `force` also where it
@@ -150,14 +166,43 @@ impl<T> SetOnce<T> {
     /// assert!(place.turn(false).is_none());
     /// assert_eq!(place.get(), Some(&5));
     /// ```
-    #[cold]
     #[track_caller]
     pub fn turn(&self, force: bool) -> Option<Turn<'_, T>> {
-        while self.value.get().is_none() {
+        self.turn_until(force, None).expect("there is no deadline").err()
+    }
+
+    /// As [`turn`](Self::turn): the value, or the caller's turn to set it. `None` if it is somebody else's turn until `deadline`; a deadline
+    /// that has come looks once.
+    ///
+    /// # Panics
+    ///
+    /// As [`turn`](Self::turn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::SetOnce;
+    /// use std::time::Instant;
+    ///
+    /// let place = SetOnce::new();
+    /// let turn = place.turn(false).expect("nobody has set it");
+    /// assert!(place.turn_until(false, Some(Instant::now())).is_none());
+    /// turn.set(5);
+    /// assert_eq!(place.turn_until(false, None).and_then(Result::ok), Some(&5));
+    /// ```
+    #[cold]
+    #[track_caller]
+    pub fn turn_until(&self, force: bool, deadline: Option<Instant>) -> Option<Result<&T, Turn<'_, T>>> {
+        loop {
+            if let Some(value) = self.value.get() {
+                return Some(Ok(value));
+            }
+            let late = deadline.is_some_and(|deadline| deadline <= Instant::now());
             let found = self.env.ask(
                 |env, caller, hidden| {
                     let found = env.state;
                     match found {
+                        State::Running if late => return hidden.answer(caller, found),
                         State::Running => return env.waiting.push(caller, hidden),
                         State::New => {}
                         State::Poisoned if force => {}
@@ -167,17 +212,22 @@ impl<T> SetOnce<T> {
                     hidden.holds(&caller);
                     hidden.answer(caller, found);
                 },
-                None,
+                deadline,
             );
-            match found.or_unwind() {
-                // The one whose turn it was has ended: look again.
-                State::Running => {}
-                State::Done => return None,
-                State::Poisoned if !force => panic!("{POISONED}"),
-                found => return Some(Turn { once: self, found }),
+            match found.in_time()? {
+                State::Running if late => return None,
+                // The one whose turn it was has ended, or has set the value: look again.
+                State::Running | State::Done => {}
+                State::Poisoned if !force => self.poisoned(),
+                found => return Some(Err(Turn { once: self, found })),
             }
         }
-        None
+    }
+
+    #[cold]
+    #[track_caller]
+    fn poisoned(&self) -> ! {
+        panic!("{}", self.poisons.unwrap_or("what was to be done once has panicked"))
     }
 
     /// Waits until the value is set, without setting it; `None` if that takes until `deadline`. With `force` it waits on where it is
@@ -198,7 +248,7 @@ impl<T> SetOnce<T> {
                 deadline,
             );
             if found.in_time()? == State::Poisoned {
-                panic!("{POISONED}");
+                self.poisoned();
             }
         }
         self.value.get()
@@ -215,8 +265,6 @@ impl<T> SetOnce<T> {
         });
     }
 }
-
-const POISONED: &str = "what was to be done once has panicked";
 
 /// The right and duty to set the value of a [`SetOnce`]. Dropped, it leaves that to the next one.
 ///
@@ -242,11 +290,11 @@ pub struct Turn<'a, T> {
     found: State,
 }
 
-impl<T> Turn<'_, T> {
+impl<'a, T> Turn<'a, T> {
     /// Sets the value. Who waits for it goes on.
-    pub fn set(self, value: T) {
+    pub fn set(self, value: T) -> &'a T {
         // Nobody else sets it while this is the one whose turn it is; so this takes no time.
-        let _ = self.once.value.set(value);
+        self.once.value.get_or_init(|| value)
     }
 
     /// Whether the one before panicked.
@@ -260,7 +308,7 @@ impl<T> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         self.once.end(match self.once.value.get() {
             Some(_) => State::Done,
-            None if self.once.poisons && crate::vp::panicking() => State::Poisoned,
+            None if self.once.poisons.is_some() && crate::vp::panicking() => State::Poisoned,
             None => self.found,
         });
     }
@@ -305,13 +353,86 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
     }
 }
 
+/// A value that is made when it is first looked at. After that looking takes no lock.
+///
+/// The closure can run but once. So a cancel of who runs it waits until it has ended ([`binding`](crate::binding)), and a panic poisons the
+/// value: whoever looks at it from then on panics, with a text of the language's.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::Lazy;
+///
+/// static WORDS: Lazy<Vec<&str>> = Lazy::new(|| "made when first used".split(' ').collect(), "no words");
+/// assert_eq!(WORDS.get(), None);
+/// assert_eq!(WORDS.force().len(), 4);
+/// ```
+pub struct Lazy<T, F = fn() -> T> {
+    value: SetOnce<T>,
+    /// Taken, with the one grant of the cell, by the one whose turn it is.
+    make: Guarded<Option<F>>,
+}
+
+impl<T, F> Lazy<T, F> {
+    /// A value that `make` will make. If that panics, `poisoned` is what later looks panic with.
+    #[track_caller]
+    pub const fn new(make: F, poisoned: &'static str) -> Self {
+        Lazy { value: SetOnce::poisoning(poisoned), make: Guarded::new(Some(make)) }
+    }
+
+    /// The value, if it is made.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+}
+
+impl<T, F: FnOnce() -> T> Lazy<T, F> {
+    /// The value; makes it if nobody has yet.
+    ///
+    /// # Panics
+    ///
+    /// If the closure does, now or before. Unwinds if the calling VP is cancelled while it waits for another that makes it.
+    #[inline]
+    #[track_caller]
+    pub fn force(&self) -> &T {
+        match self.value.get() {
+            Some(value) => value,
+            None => self.force_until(None).expect("there is no deadline"),
+        }
+    }
+
+    /// As [`force`](Self::force); `None` if another makes it until `deadline`. A deadline that has come looks once.
+    ///
+    /// # Panics
+    ///
+    /// As [`force`](Self::force).
+    #[cold]
+    #[track_caller]
+    pub fn force_until(&self, deadline: Option<Instant>) -> Option<&T> {
+        let made = self.value.turn_until(false, deadline)?.unwrap_or_else(|mut turn| {
+            // However it is left from here on: nobody can begin anew.
+            turn.found = State::Poisoned;
+            let make = self.make.open(Grant::new()).take().expect("the closure is there for the first turn");
+            turn.set(crate::binding(make))
+        });
+        Some(made)
+    }
+}
+
+impl<T: fmt::Debug, F> fmt::Debug for Lazy<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Lazy").field(&self.get()).finish()
+    }
+}
+
 #[cfg(test)]
 mod test {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
-    use super::SetOnce;
+    use super::{Lazy, SetOnce};
 
     fn panics<R>(f: impl FnOnce() -> R) -> bool {
         catch_unwind(AssertUnwindSafe(f)).is_err()
@@ -337,7 +458,7 @@ mod test {
         assert_eq!(*place.get_or_make(|| 5), 5);
         assert_eq!(place.get_mut(), Some(&mut 5));
 
-        let place = SetOnce::poisoning();
+        let place = SetOnce::poisoning("said later");
         assert!(panics(|| *place.get_or_make(|| panic!("on purpose"))));
         assert!(panics(|| place.turn(false)), "it is poisoned");
         assert!(panics(|| place.wait(false, None)), "it is poisoned");
@@ -356,6 +477,28 @@ mod test {
         let copy = unset.clone();
         copy.get_or_make(|| 6);
         assert_eq!((unset.get(), copy.get()), (None, Some(&6)));
+    }
+
+    #[test]
+    fn a_maker_that_runs_but_once_poisons_however_it_unwinds() {
+        for payload in [|| panic!("on purpose"), || crate::resume_unwind(Box::new(crate::Cancelled { of: None }))] {
+            let lazy: Lazy<u32> = Lazy::new(payload, "said later");
+            assert!(panics(|| *lazy.force()));
+            for _ in 0..2 {
+                let again = catch_unwind(AssertUnwindSafe(|| *lazy.force())).expect_err("it cannot be made any more");
+                assert_eq!(again.downcast_ref::<String>().map(String::as_str), Some("said later"));
+            }
+        }
+    }
+
+    #[test]
+    fn who_does_not_wait_for_the_turn_comes_away_without() {
+        let place = SetOnce::new();
+        let turn = place.turn(false).expect("nobody has set it");
+        assert_eq!(place.get_or_make_until(|| 5, Some(Instant::now())), None);
+        assert_eq!(place.get_or_make_until(|| 5, Some(Instant::now() + Duration::from_millis(1))), None);
+        turn.set(6);
+        assert_eq!(place.get_or_make_until(|| 5, Some(Instant::now())), Some(&6));
     }
 
     #[test]

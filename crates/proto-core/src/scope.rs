@@ -14,12 +14,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::JoinError;
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::join::{JoinHandle, Packet};
 use crate::task::JobHead;
+use crate::vp::block::flag;
 use crate::vp::{SpawnError, VpBuilder, cancel};
 
 type Payload = Box<dyn Any + Send>;
@@ -32,6 +34,8 @@ pub(crate) struct ScopeHead {
     parent: Around,
     /// The scope that the owner stood in when it opened this one.
     outer: *const ScopeHead,
+    /// Whether this is no scope but a mark: a cancel of the owner, or of what is around it, goes no further in than here.
+    fence: bool,
     env: EnvCell<ScopeEnv>,
 }
 
@@ -121,6 +125,34 @@ impl ScopeHead {
         self.outer
     }
 
+    #[track_caller]
+    fn new(parent: Around, outer: *const ScopeHead, fence: bool) -> Self {
+        let env = EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() });
+        ScopeHead { cancelled: AtomicBool::new(false), parent, outer, fence, env }
+    }
+
+    /// A mark among the scopes that a timeline stands in, the innermost of which is `outer`. No VP is ever in it.
+    pub(crate) fn fence(outer: *const ScopeHead) -> Self {
+        Self::new(Around::nothing(), outer, true)
+    }
+
+    /// From `scope` outwards: the first scope outside of all fences; null if there is none.
+    ///
+    /// # Safety
+    ///
+    /// - `scope` is null or a scope, or fence, that its owner stands in, and that the owner does not leave meanwhile.
+    pub(crate) unsafe fn outside_fences(scope: *const ScopeHead) -> *const ScopeHead {
+        let (mut outside, mut next) = (scope, scope);
+        // SAFETY: the caller's duty; the owner leaves the outer ones later still.
+        while let Some(scope) = unsafe { next.as_ref() } {
+            next = scope.outer;
+            if scope.fence {
+                outside = next;
+            }
+        }
+        outside
+    }
+
     /// A VP of this scope has ended. The scope may be gone afterwards.
     pub(crate) fn leave(this: &ScopeHead, panic: Option<Payload>) {
         this.env.release(Leave(panic));
@@ -146,6 +178,11 @@ impl Surrounding {
             Surrounding::Scope(scope) => scope.is_cancelled(),
             Surrounding::Job(job) => job.is_cancelled(),
         }
+    }
+
+    /// Whether a cancel of what is further out does not come in here.
+    pub(crate) fn is_fence(&self) -> bool {
+        matches!(self, Surrounding::Scope(scope) if scope.fence)
     }
 }
 
@@ -286,19 +323,14 @@ where
     let block = ctx.current().expect("an assigner or a hook opens no scope");
     let outer = block.open_scope.get();
     let scope = Scope {
-        head: ScopeHead {
-            cancelled: AtomicBool::new(false),
-            parent: if outer.is_null() { block.around() } else { Around::scope(outer) },
-            outer,
-            env: EnvCell::new(ScopeEnv { running: 0, panic: None, waiting: Waiters::new() }),
-        },
+        head: ScopeHead::new(if outer.is_null() { block.around() } else { Around::scope(outer) }, outer, false),
         kept: Mutex::new(Vec::new()),
         _scope: PhantomData,
         _env: PhantomData,
     };
     block.open_scope.set(&raw const scope.head);
     let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
-    if block.is_cancelled() && !crate::panics::unwinding(ctx::get()) {
+    if block.is_cancelled() && !block.has(flag::BINDING) && !crate::panics::unwinding(ctx::get()) {
         // The cancel may have come before this scope was opened; what waits in it would else be waited for in vain.
         scope.head.cancel_now();
     }
@@ -345,6 +377,20 @@ impl<T> ScopedJoinHandle<'_, T> {
         let outcome = self.handle.join_binding();
         cancel::deliver_noted();
         outcome
+    }
+
+    /// Waits for the VP's end, until `deadline`; a cancel of the caller ends the wait as well: the scope waits for the VP in any case.
+    ///
+    /// # Errors
+    ///
+    /// Gives the handle back if the deadline passed first.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling VP is cancelled meanwhile.
+    #[track_caller]
+    pub fn join_until(mut self, deadline: Option<Instant>) -> Result<Result<T, JoinError>, Self> {
+        self.handle.join_by(deadline).ok_or(self)
     }
 
     /// The VP.

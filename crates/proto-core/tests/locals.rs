@@ -3,12 +3,12 @@
 mod common;
 
 use std::cell::Cell;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use common::lang::{Gate, Lock};
 use common::{build, runtime, sized, watched};
-use proto_core::{Runtime, Scope, VpBuilder, current_name, scope, yield_now};
+use proto_core::{AccessError, Event, Hooks, Runtime, Scope, VpBuilder, current_name, scope, yield_now};
 
 proto_core::vp_local! {
     static NUMBER: Cell<usize> = Cell::new(0);
@@ -241,5 +241,24 @@ fn a_destructor_is_in_no_scope_even_if_another_one_lies_where_that_was() {
             })
             .unwrap();
         assert_eq!(CHILDREN.load(Ordering::Relaxed), 1, "a child of the destructor met the other scope's cancel");
+    });
+}
+
+#[test]
+fn a_controllers_own_stack_has_none() {
+    #[derive(Default)]
+    struct Looks(Mutex<Vec<Result<usize, AccessError>>>);
+    impl Hooks for Looks {
+        fn event(&self, event: &Event) {
+            if let Event::Assigned { .. } = event {
+                self.0.lock().unwrap().push(NUMBER.try_with(Cell::get));
+            }
+        }
+    }
+    watched("no values", || {
+        let looks = Arc::new(Looks::default());
+        build(Runtime::builder().controllers(1).hooks(looks.clone())).run(|| NUMBER.set(5)).unwrap();
+        let seen = looks.0.lock().unwrap();
+        assert!(!seen.is_empty() && seen.iter().all(Result::is_err), "{seen:?}");
     });
 }

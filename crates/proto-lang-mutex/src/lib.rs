@@ -29,6 +29,7 @@
 //!   panic: nothing is poisoned.
 //! - [`RwLock::read`] asks for `T: Sync`, not the lock's `Sync` for it; every lock has timed forms.
 //! - A virtual processor gives its core up in constructs only: a loop without any holds it.
+//! - [`thread_local!`](crate::thread_local) is one of this crate's `use` lines: std's own are shared by all virtual processors of a core.
 //!
 //! # Beyond std
 //!
@@ -54,7 +55,7 @@ pub mod thread;
 
 pub use lineage::{OutOfOrder, Singleton, atomic, transaction, try_transaction};
 pub use mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-pub use proto_core::{CoreId, vp_local};
+pub use proto_core::{CoreId, vp_local, vp_local as thread_local};
 pub use select::Select;
 pub use sync::{
     Barrier, BarrierWaitResult, Condvar, LazyLock, MappedMutexGuard, Mutex, MutexGuard, Once, OnceLock, OnceState,

@@ -5,7 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use common::{on_1_2_4, until};
+use common::{on_1_2_4, text, until};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, LazyLock, Mutex, Once, OnceLock};
@@ -147,7 +147,64 @@ fn a_lazy_value_is_made_once_when_first_used() {
 #[test]
 fn a_lazy_value_whose_maker_panicked_stays_poisoned() {
     let lazy: LazyLock<u32> = LazyLock::new(|| panic!("no value"));
+    let looks = || text(&*catch_unwind(AssertUnwindSafe(|| *lazy)).unwrap_err()).to_owned();
+    assert_eq!(looks(), "no value");
     for _ in 0..2 {
-        assert!(catch_unwind(AssertUnwindSafe(|| *lazy)).is_err());
+        assert_eq!(looks(), "LazyLock instance has previously been poisoned");
     }
+}
+
+#[test]
+fn a_cancel_waits_until_a_lazy_value_is_made() {
+    on_1_2_4(|| {
+        let begun = Arc::new(AtomicUsize::new(0));
+        let lazy = Arc::new(LazyLock::new({
+            let begun = Arc::clone(&begun);
+            move || {
+                begun.store(1, Ordering::Relaxed);
+                thread::park();
+                thread::scope(|s| s.spawn(thread::yield_now).join().unwrap());
+                7
+            }
+        }));
+        let makes = thread::spawn({
+            let lazy = Arc::clone(&lazy);
+            move || {
+                assert_eq!(**lazy, 7);
+                loop {
+                    thread::park();
+                }
+            }
+        });
+        until(|| begun.load(Ordering::Relaxed) == 1);
+        let waits = thread::spawn({
+            let lazy = Arc::clone(&lazy);
+            move || **lazy
+        });
+        makes.cancel().unwrap();
+        assert_eq!(LazyLock::try_force(&lazy), None, "it is being made");
+        assert_eq!(LazyLock::force_timeout(&lazy, Duration::from_millis(1)), None);
+        makes.thread().unpark();
+        assert_eq!(waits.join().unwrap(), 7);
+        assert!(makes.join().unwrap_err().is::<Cancelled>(), "once the value is made");
+        assert_eq!(LazyLock::try_force(&lazy), Some(&7));
+    });
+}
+
+#[test]
+fn a_maker_that_passes_a_cancel_on_poisons_as_one_that_panics() {
+    on_1_2_4(|| {
+        let lazy: LazyLock<u32> = LazyLock::new(|| {
+            let cancelled = thread::spawn(|| {
+                loop {
+                    thread::park()
+                }
+            });
+            cancelled.cancel().unwrap();
+            proto_core::resume_unwind(cancelled.join().unwrap_err())
+        });
+        assert!(catch_unwind(AssertUnwindSafe(|| *lazy)).is_err());
+        let said = catch_unwind(AssertUnwindSafe(|| *lazy)).unwrap_err();
+        assert_eq!(text(&*said), "LazyLock instance has previously been poisoned");
+    });
 }

@@ -33,7 +33,7 @@ use crate::hooks;
 use crate::kernel::spin::{SpinWord, Version};
 use crate::kernel::wait::{End, Interrupt, Key, Place};
 use crate::runtime::{controller, send};
-use crate::vp::block::{Block, mode};
+use crate::vp::block::{Block, flag, mode};
 
 /// How long a timeline that unwinds holds its core before it suspends in a wait [design rule 13].
 const UNWINDING_HOLD: Duration = Duration::from_millis(1);
@@ -110,7 +110,8 @@ pub(crate) fn door(
         block.set_reason(info, place);
         controller::yield_now(ctx, block);
     }
-    if info.kind == Kind::Abandonable && block.is_cancelled() && !crate::panics::unwinding(ctx) {
+    let abandonable = info.kind == Kind::Abandonable && !block.has(flag::BINDING);
+    if abandonable && block.is_cancelled() && !crate::panics::unwinding(ctx) {
         return Err(Ended::Cancelled);
     }
     if !block.is_cancelled() {
@@ -290,7 +291,7 @@ fn prepare(
         return How::Thread;
     }
     let unwinding = crate::panics::unwinding(ctx);
-    let abandonable = info.kind == Kind::Abandonable && !unwinding;
+    let abandonable = info.kind == Kind::Abandonable && !unwinding && !block.has(flag::BINDING);
     block.mode.set(if abandonable { mode::ABANDONABLE } else { 0 });
     if unwinding {
         hold_core(block, key);

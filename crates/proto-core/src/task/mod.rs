@@ -76,7 +76,9 @@ impl JobHead {
 
     /// Whether the timeline that waits for this job was cancelled, and so has the job to be.
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.owner.is_cancelled()
+        // SAFETY: the owner stands in that scope until it has waited for this job.
+        let outside = unsafe { ScopeHead::outside_fences(self.scope) };
+        self.owner.is_cancelled() && std::ptr::eq(outside, self.scope)
     }
 
     /// What the job belongs to besides its owner.

@@ -55,6 +55,8 @@ pub(crate) mod flag {
     pub(crate) const THREAD: u32 = 1 << 0;
     /// The VP was cancelled before its start: its closure is dropped unrun, on its own stack.
     pub(crate) const UNRUN: u32 = 1 << 1;
+    /// The VP runs a closure in which all its waits are binding (`cancel::binding`).
+    pub(crate) const BINDING: u32 = 1 << 2;
     /// The VP unwinds because it was cancelled (and not because of a panic).
     pub(crate) const CANCELLING: u32 = 1 << 3;
     /// The process does not wait for this VP.

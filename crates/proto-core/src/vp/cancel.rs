@@ -16,6 +16,7 @@ use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 use crate::runtime::mail;
 use crate::runtime::shared::Shared;
+use crate::scope::ScopeHead;
 
 /// Cancels need unwinding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,8 @@ fn look(core: &'static Core, block: &'static Block, birth: u64) {
         return;
     }
     interrupt(core, block);
-    let mut scope = block.open_scope.get();
+    // SAFETY: the VP does not run (its controller runs this), so it leaves no scope.
+    let mut scope = unsafe { ScopeHead::outside_fences(block.open_scope.get()) };
     // ORDERING: SeqCst, with the one in `task::lent`.
     std::sync::atomic::fence(Ordering::SeqCst);
     let mut any = block.has(flag::LENT);
@@ -120,10 +122,12 @@ fn sweep(core: &'static Core) {
 
 /// Whether a scope around `block`, or its process, was cancelled. On the core that has `block` in hand.
 fn inherits(block: &'static Block) -> bool {
-    if block.process().is_some_and(|process| process.cancels(block)) {
-        return true;
+    for around in block.around() {
+        if around.is_cancelled() || around.is_fence() {
+            return !around.is_fence();
+        }
     }
-    block.around().any(|around| around.is_cancelled())
+    block.process().is_some_and(|process| process.cancels(block))
 }
 
 /// Whether a VP that is about to start was cancelled before, alone or with what it belongs to.
@@ -153,8 +157,40 @@ pub(crate) fn unwind_cancelled() -> ! {
 pub(crate) fn deliver_noted() {
     let Some(ctx) = ctx::installed() else { return };
     if let Some(block) = ctx.current() {
-        if !block.is_thread() && block.is_cancelled() && !crate::panics::unwinding(ctx) {
+        let noted = block.is_cancelled() && !block.has(flag::THREAD | flag::BINDING);
+        if noted && !crate::panics::unwinding(ctx) {
             unwind_cancelled()
         }
     }
+}
+
+/// Runs `f`, all of whose waits are [binding](crate::Kind::Binding): a cancel of the calling VP, alone or with what it belongs to, reaches
+/// neither `f` nor what `f` opens scopes or forks for. It comes at the first wait after `f`.
+///
+/// For what cannot be begun anew when it was left in the middle. `f` had better come to its end soon: whoever cancels waits for it.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// let until = Instant::now() + Duration::from_millis(1);
+/// proto_core::binding(|| proto_core::sleep_until(Some(until))).expect("no cancel comes in");
+/// ```
+pub fn binding<R>(f: impl FnOnce() -> R) -> R {
+    struct Back(&'static Block, *const ScopeHead, bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            self.0.open_scope.set(self.1);
+            if !self.2 {
+                self.0.clear(flag::BINDING);
+            }
+        }
+    }
+    let Some(block) = ctx::get().current().filter(|block| !block.is_thread()) else { return f() };
+    let fence = ScopeHead::fence(block.open_scope.get());
+    let _back = Back(block, fence.outer(), block.has(flag::BINDING));
+    block.open_scope.set(&raw const fence);
+    block.set(flag::BINDING);
+    f()
 }

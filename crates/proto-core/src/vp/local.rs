@@ -4,7 +4,7 @@
 //! belongs to one VP (or attached OS thread), is made at its first use there, and dropped when the VP ends, on its own stack.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
@@ -25,6 +25,8 @@ impl fmt::Debug for Locals {
 }
 
 /// A key made by [`vp_local!`](crate::vp_local): every timeline has its own value.
+///
+/// Has all that [`std::thread::LocalKey`] has.
 pub struct VpLocal<T: 'static> {
     init: fn() -> T,
 }
@@ -35,6 +37,22 @@ impl<T> fmt::Debug for VpLocal<T> {
     }
 }
 
+/// There are no values where this code runs: on a controller's own stack (in an assigner or a hook), or on an OS thread whose values have been
+/// dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AccessError;
+
+impl fmt::Display for AccessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no timeline's own values can be reached here: in an assigner or a hook, or at the end of an OS thread",
+        )
+    }
+}
+
+impl std::error::Error for AccessError {}
+
 /// Declares values of which every timeline has its own, in the shape of [`thread_local!`](std::thread_local).
 ///
 /// ```
@@ -43,7 +61,7 @@ impl<T> fmt::Debug for VpLocal<T> {
 ///     static DEPTH: Cell<u32> = Cell::new(0);
 /// }
 /// DEPTH.with(|depth| depth.set(depth.get() + 1));
-/// assert_eq!(DEPTH.with(Cell::get), 1);
+/// assert_eq!(DEPTH.get(), 1);
 /// ```
 #[macro_export]
 macro_rules! vp_local {
@@ -70,18 +88,44 @@ impl<T: 'static> VpLocal<T> {
     ///
     /// # Panics
     ///
-    /// On a controller's own stack (in an assigner or a hook).
+    /// Where there are no values: see [`AccessError`].
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
-        let value = match self.get() {
+        match self.try_with(f) {
+            Ok(result) => result,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`with`](VpLocal::with).
+    ///
+    /// # Errors
+    ///
+    /// Where there are no values; then `f` has not run.
+    pub fn try_with<R>(&'static self, f: impl FnOnce(&T) -> R) -> Result<R, AccessError> {
+        let value = match self.find()? {
             Some(value) => value,
             None => {
                 // Outside of all borrows: it is user code, and may use this key itself.
                 let fresh: Rc<dyn Any> = Rc::new((self.init)());
-                self.put(Some(Rc::clone(&fresh)));
+                self.put(Some(Rc::clone(&fresh)))?;
                 fresh
             }
         };
-        f(value.downcast_ref().expect("a key's values have its type"))
+        Ok(f(of_type(&value)))
+    }
+
+    /// Makes `value` the calling timeline's: by `change` if it has one already; else it has this first, instead of the key's.
+    fn change(&'static self, value: T, change: impl FnOnce(&T, T)) {
+        let found = self.find().and_then(|found| match found {
+            Some(found) => {
+                change(of_type(&found), value);
+                Ok(())
+            }
+            None => self.put(Some(Rc::new(value))).map(drop),
+        });
+        if let Err(error) = found {
+            panic!("{error}");
+        }
     }
 
     /// Runs `f` with `value` in this key's place on the calling timeline, and puts back what was there before.
@@ -98,7 +142,8 @@ impl<T: 'static> VpLocal<T> {
                 drop(self.0.put(self.1.take()));
             }
         }
-        let _back = Back(self, self.put(Some(Rc::new(value))));
+        let before = self.put(Some(Rc::new(value))).unwrap_or_else(|error| panic!("{error}"));
+        let _back = Back(self, before);
         f()
     }
 
@@ -112,13 +157,13 @@ impl<T: 'static> VpLocal<T> {
         (std::ptr::from_ref(self).addr(), job.addr())
     }
 
-    fn get(&'static self) -> Option<Rc<dyn Any>> {
+    fn find(&'static self) -> Result<Option<Rc<dyn Any>>, AccessError> {
         let key = self.key();
         with_locals(|locals| locals.values.iter().find(|(other, _)| *other == key).map(|(_, value)| Rc::clone(value)))
     }
 
     /// Puts `value` in this key's place; gives what was there.
-    fn put(&'static self, value: Option<Rc<dyn Any>>) -> Option<Rc<dyn Any>> {
+    fn put(&'static self, value: Option<Rc<dyn Any>>) -> Result<Option<Rc<dyn Any>>, AccessError> {
         let key = self.key();
         with_locals(|locals| {
             let index = locals.values.iter().position(|(other, _)| *other == key);
@@ -135,17 +180,107 @@ impl<T: 'static> VpLocal<T> {
     }
 }
 
+fn of_type<T: 'static>(value: &Rc<dyn Any>) -> &T {
+    value.downcast_ref().expect("a key's values have its type")
+}
+
+/// Short forms, for values in a [`Cell`]. They panic where [`with`](VpLocal::with) does.
+///
+/// # Examples
+///
+/// ```
+/// use std::cell::Cell;
+/// proto_core::vp_local! {
+///     static DEPTH: Cell<u32> = const { Cell::new(1) };
+/// }
+/// assert_eq!(DEPTH.replace(2), 1);
+/// DEPTH.set(DEPTH.get() + 1);
+/// assert_eq!((DEPTH.take(), DEPTH.get()), (3, 0));
+/// ```
+impl<T: 'static> VpLocal<Cell<T>> {
+    /// Sets the value. If this is the first use, the key's first value is never made.
+    pub fn set(&'static self, value: T) {
+        self.change(Cell::new(value), |cell, value| cell.set(value.into_inner()));
+    }
+
+    /// A copy of the value.
+    pub fn get(&'static self) -> T
+    where
+        T: Copy,
+    {
+        self.with(Cell::get)
+    }
+
+    /// Takes the value and leaves the default.
+    pub fn take(&'static self) -> T
+    where
+        T: Default,
+    {
+        self.with(Cell::take)
+    }
+
+    /// Sets the value; gives the one before.
+    pub fn replace(&'static self, value: T) -> T {
+        self.with(|cell| cell.replace(value))
+    }
+}
+
+/// Short forms, for values in a [`RefCell`]. They panic where [`with`](VpLocal::with) does, and if the value is borrowed in a way that excludes
+/// the new use. A borrow may last while the timeline waits: no other can see the value.
+///
+/// # Examples
+///
+/// ```
+/// use std::cell::RefCell;
+/// proto_core::vp_local! {
+///     static WORDS: RefCell<Vec<&'static str>> = RefCell::default();
+/// }
+/// WORDS.set(vec!["one"]);
+/// WORDS.with_borrow_mut(|words| words.push("two"));
+/// assert_eq!(WORDS.with_borrow(Vec::len), 2);
+/// assert_eq!(WORDS.replace(vec!["three"]), ["one", "two"]);
+/// assert_eq!((WORDS.take(), WORDS.take()), (vec!["three"], vec![]));
+/// ```
+impl<T: 'static> VpLocal<RefCell<T>> {
+    /// Runs `f` on the value.
+    pub fn with_borrow<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
+        self.with(|cell| f(&cell.borrow()))
+    }
+
+    /// Runs `f` on the value, which it may change.
+    pub fn with_borrow_mut<R>(&'static self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.with(|cell| f(&mut cell.borrow_mut()))
+    }
+
+    /// Sets the value. If this is the first use, the key's first value is never made.
+    pub fn set(&'static self, value: T) {
+        self.change(RefCell::new(value), |cell, value| drop(cell.replace(value.into_inner())));
+    }
+
+    /// Takes the value and leaves the default.
+    pub fn take(&'static self) -> T
+    where
+        T: Default,
+    {
+        self.with(RefCell::take)
+    }
+
+    /// Sets the value; gives the one before.
+    pub fn replace(&'static self, value: T) -> T {
+        self.with(|cell| cell.replace(value))
+    }
+}
+
 thread_local! {
     /// The values of an OS thread: these are dropped with the thread's other thread-locals.
     static OF_THREAD: RefCell<Locals> = RefCell::new(Locals::default());
 }
 
-fn with_locals<R>(f: impl FnOnce(&mut Locals) -> R) -> R {
-    let block = ctx::installed()
-        .map(|ctx| ctx.current().expect("VP-locals are used by VPs and OS threads, not by assigners or hooks"));
+fn with_locals<R>(f: impl FnOnce(&mut Locals) -> R) -> Result<R, AccessError> {
+    let block = ctx::installed().map(|ctx| ctx.current().ok_or(AccessError)).transpose()?;
     match block {
-        Some(block) if !block.is_thread() => extra::with_locals(block, f),
-        _ => OF_THREAD.with_borrow_mut(f),
+        Some(block) if !block.is_thread() => Ok(extra::with_locals(block, f)),
+        _ => OF_THREAD.try_with(|locals| f(&mut locals.borrow_mut())).map_err(|_| AccessError),
     }
 }
 

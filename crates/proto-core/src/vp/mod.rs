@@ -26,8 +26,8 @@ mod spawn;
 pub(crate) mod start;
 mod vpref;
 
-pub use cancel::CannotCancel;
-pub use local::VpLocal;
+pub use cancel::{CannotCancel, binding};
+pub use local::{AccessError, VpLocal};
 pub use name::VpName;
 pub use spawn::{SpawnError, VpBuilder};
 pub(crate) use spawn::{adopt, prepare_thread, seed};

@@ -1,7 +1,7 @@
 //! [`Once`]: something is done once, and others wait until it is done. A value without content, set by who does it.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_core::SetOnce;
 
@@ -44,7 +44,7 @@ impl Once {
     /// Not done yet.
     #[track_caller]
     pub const fn new() -> Self {
-        Once(SetOnce::poisoning())
+        Once(SetOnce::poisoning("Once instance has previously been poisoned"))
     }
 
     /// Runs `f` if no call has been completed yet. When this returns, one has.
@@ -59,6 +59,35 @@ impl Once {
     #[track_caller]
     pub fn call_once(&self, f: impl FnOnce()) {
         self.0.get_or_make(f);
+    }
+
+    /// As [`call_once`](Self::call_once), unless another call is under way: then `f` does not run. Whether a call has been completed.
+    ///
+    /// # Panics
+    ///
+    /// As [`call_once`](Self::call_once).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let once = proto_lang_mutex::Once::new();
+    /// once.call_once(|| assert!(!once.try_call_once(|| unreachable!("the other call is under way"))));
+    /// assert!(once.try_call_once(|| unreachable!("it is completed")));
+    /// ```
+    #[track_caller]
+    pub fn try_call_once(&self, f: impl FnOnce()) -> bool {
+        self.call_once_timeout(Duration::ZERO, f)
+    }
+
+    /// As [`call_once`](Self::call_once), waiting for at most `timeout` for another call that is under way: then `f` does not run. Whether a
+    /// call has been completed.
+    ///
+    /// # Panics
+    ///
+    /// As [`call_once`](Self::call_once).
+    #[track_caller]
+    pub fn call_once_timeout(&self, timeout: Duration, f: impl FnOnce()) -> bool {
+        self.0.get_or_make_until(f, time::after(timeout)).is_some()
     }
 
     /// As [`call_once`](Self::call_once), also if an earlier call panicked.
@@ -121,6 +150,16 @@ impl Once {
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> bool {
         self.0.wait(true, time::after(timeout)).is_some()
+    }
+
+    /// As [`wait_force`](Self::wait_force), until `deadline`. Whether a call has been completed.
+    ///
+    /// # Panics
+    ///
+    /// As [`wait_force`](Self::wait_force).
+    #[track_caller]
+    pub fn wait_until(&self, deadline: Instant) -> bool {
+        self.0.wait(true, Some(deadline)).is_some()
     }
 
     /// Whether a call has been completed. Takes no lock.

@@ -1,6 +1,6 @@
 //! [`OnceLock`]: a value that is set once. A panic of who was to set it leaves that to the next one.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_core::SetOnce;
 
@@ -47,10 +47,9 @@ impl<T> OnceLock<T> {
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
         match self.0.turn(false) {
-            Some(turn) => turn.set(value),
-            None => return Err(value),
+            Some(turn) => Ok(_ = turn.set(value)),
+            None => Err(value),
         }
-        Ok(())
     }
 
     /// The value; `f` makes it if there is none. Others that ask meanwhile wait.
@@ -62,6 +61,37 @@ impl<T> OnceLock<T> {
     #[track_caller]
     pub fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
         self.0.get_or_make(f)
+    }
+
+    /// As [`get_or_init`](Self::get_or_init); `None`, and `f` has not run, if another timeline is making the value.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_init`](Self::get_or_init).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = proto_lang_mutex::OnceLock::new();
+    /// lock.get_or_init(|| {
+    ///     assert_eq!(lock.try_get_or_init(|| 1), None, "it is being made");
+    ///     2
+    /// });
+    /// assert_eq!(lock.try_get_or_init(|| 1), Some(&2));
+    /// ```
+    #[track_caller]
+    pub fn try_get_or_init(&self, f: impl FnOnce() -> T) -> Option<&T> {
+        self.get_or_init_timeout(Duration::ZERO, f)
+    }
+
+    /// As [`get_or_init`](Self::get_or_init); `None`, and `f` has not run, if another timeline is making the value for all of `timeout`.
+    ///
+    /// # Panics
+    ///
+    /// As [`get_or_init`](Self::get_or_init).
+    #[track_caller]
+    pub fn get_or_init_timeout(&self, timeout: Duration, f: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_make_until(f, time::after(timeout))
     }
 
     /// Waits until the value is set.
@@ -82,6 +112,16 @@ impl<T> OnceLock<T> {
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<&T> {
         self.0.wait(true, time::after(timeout))
+    }
+
+    /// As [`wait`](Self::wait), until `deadline`.
+    ///
+    /// # Panics
+    ///
+    /// As [`wait`](Self::wait).
+    #[track_caller]
+    pub fn wait_until(&self, deadline: Instant) -> Option<&T> {
+        self.0.wait(true, Some(deadline))
     }
 
     /// The value, if it was set.

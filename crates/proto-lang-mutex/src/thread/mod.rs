@@ -7,6 +7,8 @@
 //! | `current` | [`current`], [`Thread`], [`ThreadId`] |
 //! | `park` | [`park`] and [`Thread::unpark`] |
 //! | `sleep` | [`sleep`], [`sleep_until`] |
+//!
+//! A [`LocalKey`] is the core's, made by [`thread_local!`](crate::thread_local).
 
 mod current;
 mod park;
@@ -16,7 +18,7 @@ mod spawn;
 
 pub use current::{Thread, ThreadId, current};
 pub use park::{park, park_timeout};
-pub use proto_core::{panicking, yield_now};
+pub use proto_core::{AccessError, VpLocal as LocalKey, panicking, yield_now};
 pub use scoped::{Scope, ScopedJoinHandle, scope};
 pub use sleep::{sleep, sleep_until};
 pub use spawn::{Builder, JoinHandle, spawn};
