@@ -275,7 +275,7 @@ impl<T> SetOnce<T> {
 ///
 /// use proto_core::{SetOnce, Turn};
 ///
-/// let place = SetOnce::poisoning();
+/// let place = SetOnce::poisoning("the one before panicked");
 /// let failed = catch_unwind(AssertUnwindSafe(|| *place.get_or_make(|| panic!("no value"))));
 /// assert!(failed.is_err());
 /// let turn: Turn<'_, u32> = place.turn(true).expect("it is not set");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::desk::{Coin, Desk, Put, Queue, TakeToken, Token};
 use common::lang::Gate;
 use common::{runtime, sized, watched};
-use proto_core::{Ended, EnvCell, Select, scope, yield_now};
+use proto_core::{Ask, Ended, EnvCell, Select, scope, yield_now};
 
 #[test]
 fn a_select_answers_from_its_first_ready_branch_and_its_deadline_is_kept() {
@@ -97,6 +97,35 @@ fn selects_and_resumers_that_meet_while_arming_lose_nothing() {
             got.sort_unstable();
             assert_eq!(got, (0..coins).collect::<Vec<_>>());
             assert_eq!(alive.load(Ordering::Relaxed), 0);
+        }
+    });
+}
+
+#[test]
+fn fair_selects_serve_every_branch_that_is_ready() {
+    let always_ready = EnvCell::new(());
+    let look = |branches: usize| {
+        let ready = || Ask::new(|(): &mut (), caller, hidden| hidden.answer(caller, ()));
+        let select = (0..branches).fold(Select::new(), |select, _| select.on(&always_ready, ready, drop));
+        select.fairly().wait(None).unwrap().0
+    };
+    watched("fair", || {
+        for branches in 1..=sized(40, 5) {
+            let mut last = vec![0; branches];
+            for round in 1..=10 * branches {
+                last[look(branches)] = round;
+                let longest = last.iter().map(|last| round - last).max().unwrap();
+                assert!(longest <= 2 * branches, "of {branches} one waits for {longest} selects");
+            }
+        }
+        // Several selects in turn: of one of them every second, third … comes.
+        for others in 1..5 {
+            let mut served = [0; 3];
+            for _ in 0..60 {
+                served[look(3)] += 1;
+                (0..others).for_each(|_| _ = look(2));
+            }
+            assert!(served.iter().all(|times| *times >= 10), "{others} others: {served:?}");
         }
     });
 }

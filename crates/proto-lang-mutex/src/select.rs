@@ -14,7 +14,8 @@ use crate::time;
 
 /// Receives from, or sends to, the first of several channels that is ready: has a value, has room, or has lost its other end.
 ///
-/// Of several that are ready the one wins that was added first.
+/// Of several that are ready one wins by turns ([fairly](proto_core::Select::fairly)): whoever selects again and again serves each. Made
+/// [`biased`](Self::biased), of several the one wins that was added first.
 ///
 /// # Examples
 ///
@@ -47,6 +48,23 @@ impl<R> Default for Select<'_, R> {
 impl<'a, R> Select<'a, R> {
     /// Without channels.
     pub fn new() -> Self {
+        Select { waiting: proto_core::Select::new().fairly() }
+    }
+
+    /// Without channels. Of those that will be ready the one wins that was added first, each time; it may starve the others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::{Select, channel};
+    ///
+    /// let (urgent, first) = channel();
+    /// let (usual, second) = channel();
+    /// usual.send("usual").unwrap();
+    /// urgent.send("urgent").unwrap();
+    /// assert_eq!(Select::biased().recv(&first, |it| it).recv(&second, |it| it).wait(), Ok("urgent"));
+    /// ```
+    pub fn biased() -> Self {
         Select { waiting: proto_core::Select::new() }
     }
 
@@ -136,6 +154,12 @@ impl<'a, R> Select<'a, R> {
 /// received is a `Result<T, RecvError>`. What is sent is taken out of `value`, a place with an `Option<T>`, and the pattern gets a
 /// `Result<(), SendError<T>>`; if another branch wins, it is in `value` again.
 ///
+/// The expressions are plain code: they may change the same variable, and leave the function or a loop around by `return`, `?` or `break`. The
+/// patterns must fit whatever comes.
+///
+/// Of several channels that are ready one wins by turns, so that in a loop each is served; with `biased;` before the branches, the first in
+/// their order.
+///
 /// # Examples
 ///
 /// ```
@@ -159,6 +183,30 @@ impl<'a, R> Select<'a, R> {
 /// # drop((numbers, texts));
 /// ```
 ///
+/// Until a word to stop, which goes before all else:
+///
+/// ```
+/// use proto_lang_mutex::{Receiver, select};
+/// use std::sync::mpsc::RecvError;
+///
+/// fn sum(numbers: &Receiver<u32>, stop: &Receiver<()>) -> Result<u32, RecvError> {
+///     let mut sum = 0;
+///     loop {
+///         select! {
+///             biased;
+///             recv(stop) -> _ => return Ok(sum),
+///             recv(numbers) -> number => sum += number?,
+///             default => break Ok(sum),
+///         }
+///     }
+/// }
+/// # let ((one, ones), (_stop, stopped)) = (proto_lang_mutex::channel(), proto_lang_mutex::channel());
+/// # one.send(5).unwrap();
+/// # assert_eq!(sum(&ones, &stopped), Ok(5));
+/// # drop(one);
+/// # assert!(sum(&ones, &stopped).is_err());
+/// ```
+///
 /// Values go out and come in, whichever is possible first:
 ///
 /// ```
@@ -179,21 +227,36 @@ impl<'a, R> Select<'a, R> {
 /// ```
 #[macro_export]
 macro_rules! select {
-    (@ $select:expr;) => { $select.wait() };
-    (@ $select:expr; default => $default:expr $(,)?) => {
-        $crate::select!(@ $select; default(::core::time::Duration::ZERO) => $default)
+    (biased; $($branches:tt)+) => { $crate::__select!(biased [] $($branches)+) };
+    ($($branches:tt)+) => { $crate::__select!(new [] $($branches)+) };
+}
+
+/// The branches are taken one by one: each gets a variable for what it ends with (`end`: another one each time, as it was named by another
+/// expansion). When the select is over, what it has come to is plain code, outside of it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __select {
+    ($new:ident [$($done:tt)*] recv($receiver:expr) -> $got:pat => $then:expr $(, $($others:tt)*)?) => {
+        $crate::__select!($new [$($done)* { end recv(&$receiver) $got => $then }] $($($others)*)?)
     };
-    (@ $select:expr; default($timeout:expr) => $default:expr $(,)?) => {
-        match $select.wait_timeout($timeout) {
-            ::core::option::Option::Some(result) => result,
-            ::core::option::Option::None => $default,
-        }
+    ($new:ident [$($done:tt)*] send($sender:expr, $value:expr) -> $got:pat => $then:expr $(, $($others:tt)*)?) => {
+        $crate::__select!($new [$($done)* { end send(&$sender, &mut $value) $got => $then }] $($($others)*)?)
     };
-    (@ $select:expr; recv($receiver:expr) -> $received:pat => $result:expr $(, $($others:tt)*)?) => {
-        $crate::select!(@ $select.recv(&$receiver, |$received| $result); $($($others)*)?)
+    ($new:ident [$($done:tt)+]) => {
+        $crate::__select!($new wait() ::core::unreachable!("it is over, so a branch has won"); $($done)+)
     };
-    (@ $select:expr; send($sender:expr, $value:expr) -> $sent:pat => $result:expr $(, $($others:tt)*)?) => {
-        $crate::select!(@ $select.send(&$sender, &mut $value, |$sent| $result); $($($others)*)?)
+    ($new:ident [$($done:tt)+] default => $default:expr $(,)?) => {
+        $crate::__select!($new wait_timeout(::core::time::Duration::ZERO) $default; $($done)+)
     };
-    ($($branches:tt)+) => { $crate::select!(@ $crate::Select::new(); $($branches)+) };
+    ($new:ident [$($done:tt)+] default($timeout:expr) => $default:expr $(,)?) => {
+        $crate::__select!($new wait_timeout($timeout) $default; $($done)+)
+    };
+    ($new:ident $wait:ident($($timeout:expr)?) $default:expr;
+     $({ $end:ident $branch:ident($($with:expr),+) $got:pat => $then:expr })+) => {{
+        $(let mut $end = ::core::option::Option::None;)+
+        let _ = $crate::Select::$new()
+            $(.$branch($($with,)+ |end| $end = ::core::option::Option::Some(end)))+
+            .$wait($($timeout)?);
+        $(if let ::core::option::Option::Some(end) = $end { match end { $got => $then } } else)+ { $default }
+    }};
 }

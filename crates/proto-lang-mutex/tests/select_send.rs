@@ -73,7 +73,6 @@ fn two_selects_meet_each_other() {
         let (mut sent, mut received, mut next) = (0, 0, Some(1_usize));
         while sent < ROUNDS {
             select! {
-                // First: the other one's value is always there.
                 send(to, next) -> done => { done.unwrap(); sent += 1 },
                 recv(from_here) -> value => received += value.unwrap_or(0_usize),
             }

@@ -112,6 +112,10 @@ where
 #[must_use = "a select does nothing until it waits"]
 pub struct Select<'a, Out> {
     branches: Vec<Box<dyn Branch<Out> + 'a>>,
+    /// Begins with another branch each time.
+    fair: bool,
+    /// The branch that is tried first.
+    first: usize,
 }
 
 impl<Out> fmt::Debug for Select<'_, Out> {
@@ -132,11 +136,37 @@ const INFO: &Info = &Info { request: || "select", environment: || "several envir
 impl<'a, Out> Select<'a, Out> {
     /// A select without branches.
     pub fn new() -> Self {
-        Select { branches: Vec::new() }
+        Select { branches: Vec::new(), fair: false, first: 0 }
+    }
+
+    /// Has this begin with another branch than the timeline's fair select before. The others follow in their order.
+    ///
+    /// So where selects are made again and again, a branch that is always ready does not keep the others from their turn: each of `n` comes
+    /// first at least once in any `2n` selects in a row; and about as often in each of several selects that are made in turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Channel, Select};
+    ///
+    /// let (a, b) = (Channel::new(9), Channel::new(9));
+    /// for n in 0..9 {
+    ///     a.send(n, None).unwrap();
+    ///     b.send(n, None).unwrap();
+    /// }
+    /// let firsts: Vec<_> = (0..8)
+    ///     .map(|_| Select::new().receive(&a, drop).receive(&b, drop).fairly().wait(None).map(|(branch, ())| branch))
+    ///     .collect();
+    /// assert!(firsts.contains(&Ok(0)) && firsts.contains(&Ok(1)));
+    /// ```
+    pub fn fairly(mut self) -> Self {
+        self.fair = true;
+        self
     }
 
     /// Adds a branch: the request that `make` gives is sent to `cell` (again, if the select has to look again), and if it is answered
-    /// first, `then` turns the reply into what the select yields. Branches are tried in the order they were added.
+    /// first, `then` turns the reply into what the select yields. Branches are tried in the order they were added, unless said
+    /// [otherwise](Self::fairly).
     ///
     /// # Panics
     ///
@@ -218,6 +248,9 @@ impl<'a, Out> Select<'a, Out> {
         if ctx.in_handler.get().is_some() {
             wait::misplaced_request(ctx, INFO);
         }
+        if self.fair {
+            self.first = block.next_first(self.branches.len());
+        }
         let key = block.wait.begin_arming();
         // SAFETY: the caller runs: it has started.
         unsafe { block.node() }.key.set(key);
@@ -281,7 +314,9 @@ impl<'a, Out> Select<'a, Out> {
         key: Key,
         place: &'static Location<'static>,
     ) -> Result<Option<u16>, Ended> {
-        for (index, branch) in (0u16..).zip(&mut self.branches) {
+        let (before, first) = self.branches.split_at_mut(self.first);
+        let (from, up_to) = (self.first as u16, before.len() as u16);
+        for (index, branch) in (from..).zip(first).chain((0..up_to).zip(before)) {
             branch.node().key.set(key.with_branch(index));
             block.requests.set(block.requests.get() + 1);
             match branch.arm(ctx, block, place)? {

@@ -138,6 +138,8 @@ pub(crate) struct Block {
     /// The innermost scope it stands in; null at its end.
     pub(crate) open_scope: Cell<*const ScopeHead>,
     pub(crate) extra_lock: AtomicBool,
+    /// Fair selects begun so far.
+    selects: Cell<u32>,
     /// What an attached OS thread sleeps on.
     pub(crate) parker: Parker,
 }
@@ -188,6 +190,7 @@ impl Block {
             inline_job: Cell::new(ptr::null()),
             open_scope: Cell::new(ptr::null()),
             extra_lock: AtomicBool::new(false),
+            selects: Cell::new(0),
             parker: Parker::new(),
         }
     }
@@ -334,6 +337,16 @@ impl Block {
     #[inline(always)]
     pub(crate) fn stack_bytes(&self) -> usize {
         1 << self.stack_class.get()
+    }
+
+    /// Which of `branches` the next fair select of this timeline begins with.
+    ///
+    /// Multiples of the golden section: evenly spread, also over every second or third of them. So a loop that makes several selects in turn is
+    /// as fair to each one's branches as a loop around one.
+    pub(crate) fn next_first(&self, branches: usize) -> usize {
+        self.selects.set(self.selects.get().wrapping_add(1));
+        let spread = u64::from(self.selects.get().wrapping_mul(0x9E37_79B9));
+        ((spread * branches as u64) >> u32::BITS) as usize
     }
 
     /// What this timeline belongs to.
