@@ -6,7 +6,7 @@ use crate::kernel::wait::{Holding, Interrupt, Interrupted, Key};
 use crate::vp::block::Block;
 
 /// Ends the wait `key` of `block` by deadline or cancel, and makes the timeline ready if that won. Home core, or the OS thread
-/// that waits (then nobody needs to be made ready: it runs).
+/// that waits (which asks for it by [`interrupt_quietly`]: nobody needs to be made ready, for it runs).
 pub(crate) fn interrupt(ctx: &'static Ctx, block: &'static Block, key: Key, why: Interrupt) -> bool {
     let won = interrupt_quietly(block, key, why);
     if won {

@@ -10,7 +10,8 @@
 //!
 //! Whoever wins the wait (see `kernel::wait`) makes the timeline ready, once; the timeline always switches away and comes back by that:
 //! it never looks for an answer by itself, so one end is one making-ready. Its home core cannot take it up before it
-//! has switched away, because that core is busy running it.
+//! has switched away, because that core is busy running it. An OS thread parks instead, and looks whether it was made ready
+//! (`runtime::attach`); its own deadline it carries out itself, and is made ready by nobody then.
 //!
 //! **The dangerous race** is the frame: reply, data and node of a branch lie in it or in the block, and the requester goes on as soon
 //! as it was made ready. So every end unlinks first (under the lock of the queue) or leaves unlinking to the requester itself, and
@@ -380,7 +381,7 @@ pub(crate) fn schedule(ctx: &'static Ctx, block: &'static Block) {
     }
     match block.home() {
         Some(home) => send::make_ready(ctx, home, block),
-        None => crate::runtime::attach::unpark(block),
+        None => crate::runtime::attach::make_ready(block),
     }
 }
 

@@ -40,6 +40,8 @@
 //!    search of the queue. For QUEUED it says `LockFirst`: lock the environment that the record names, ask again.
 //! 4. A [`Claim`] and a [`Forward`] are used up. The claimer of a reply writes it, then publishes, and then touches
 //!    nothing of the frame any more.
+//! 5. Whoever ends the wait makes the timeline ready, once, and is done with it then. The timeline goes on after that, not as soon as the word
+//!    says so, unless it ended the wait itself.
 //!
 //! The verbs touch no memory but the word and are safe to call; a caller that breaks a duty breaks what the *unsafe*
 //! code relies on that writes the reply: between `claim` and `publish` the claimer alone may write.

@@ -3,6 +3,14 @@
 //!
 //! An OS thread is attached at its first request, gets a control block of its own (flag `THREAD`, no home), and is detached when it
 //! ends. It carries out its own deadlines; nobody cancels it.
+//!
+//! # The dangerous race
+//!
+//! The end of a wait is in its word before whoever ended it is done with the timeline: its block may be in the chain of those that a pass wakes
+//! after its unlock, and is then read for its home. A thread runs all the time, and must not go on as soon as it sees the end: it would wait elsewhere,
+//! and be put into another chain by the same link, or exit, and its block be born again as a VP. So an end by somebody else is none before the
+//! thread was *made ready* (`Block::ready`), which is the waker's last access but for the parker, and a token left there for a later thread only has that one look
+//! once more. Who ends a thread's wait makes it ready, once, as with a VP; nobody does if the thread ended it itself, by its deadline.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -11,7 +19,7 @@ use std::time::Instant;
 
 use super::activity;
 use crate::ctx::{self, Ctx};
-use crate::kernel::wait::{End, Interrupt, Key};
+use crate::kernel::wait::{Interrupt, Key};
 use crate::vp::block::{Block, flag};
 use crate::vp::{extra, slab};
 
@@ -87,19 +95,20 @@ pub(crate) fn attach() -> &'static Ctx {
     ctx
 }
 
-/// Waits on the calling OS thread until the wait `key` of its block is over.
-pub(crate) fn stand(block: &'static Block, key: Key, deadline: Option<Instant>) -> End {
-    loop {
-        if let Some(end) = block.wait.poll(key) {
-            return end;
-        }
-        match deadline {
+/// Waits on the calling OS thread until the wait `key` of its block is over, and the thread free to go on.
+pub(crate) fn stand(block: &'static Block, key: Key, deadline: Option<Instant>) {
+    // ORDERING: Acquire pairs with the Release in `make_ready`: all that the waker did with the block came before.
+    while !block.ready.load(Ordering::Acquire) {
+        // Once it is over there is nothing to do but wait for the waker.
+        match deadline.filter(|_| block.wait.poll(key).is_none()) {
             None => block.parker.park(),
             Some(at) => {
                 let left = at.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    crate::env::interrupt::interrupt_quietly(block, key, Interrupt::Deadline);
-                    // Being forwarded or armed: the next environment queues it, then this succeeds.
+                    if crate::env::interrupt::interrupt_quietly(block, key, Interrupt::Deadline) {
+                        return;
+                    }
+                    // Being forwarded: the next environment queues it, then this succeeds. Or being answered.
                     std::thread::yield_now();
                 } else {
                     block.parker.park_timeout(left);
@@ -107,11 +116,16 @@ pub(crate) fn stand(block: &'static Block, key: Key, deadline: Option<Instant>) 
             }
         }
     }
+    // ORDERING: Relaxed: whoever makes it ready next has claimed a wait that this thread has armed since.
+    block.ready.store(false, Ordering::Relaxed);
 }
 
-/// Wakes an OS thread whose wait was just ended.
-pub(crate) fn unpark(block: &'static Block) {
+/// Lets an OS thread go on whose wait the caller has ended.
+pub(crate) fn make_ready(block: &'static Block) {
     debug_assert!(block.has(flag::THREAD));
+    debug_assert!(!block.ready.load(Ordering::Relaxed), "an OS thread was made ready twice");
+    // ORDERING: Release pairs with the Acquire in `stand`. From here on the block may be anybody's.
+    block.ready.store(true, Ordering::Release);
     block.parker.unpark();
 }
 

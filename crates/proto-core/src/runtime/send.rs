@@ -88,13 +88,13 @@ pub(crate) fn wake(core: &Core) {
     shared.sleep.notify(core.index, shared);
 }
 
-/// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again.
+/// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again. (An OS thread
+/// that notes its deadline looks again by itself.)
 #[cold]
 pub(crate) fn recheck(block: &'static Block) {
     let birth = block.birth();
-    match block.home() {
-        Some(home) => mail::post(home, Box::new(move |core| look_again(core, block, birth))),
-        None => super::attach::unpark(block),
+    if let Some(home) = block.home() {
+        mail::post(home, Box::new(move |core| look_again(core, block, birth)));
     }
 }
 

@@ -19,7 +19,8 @@
 //! | fields | rule |
 //! |---|---|
 //! | `wait` | the protocol of `kernel::wait` |
-//! | `link` | whoever made the timeline ready, until its home core took it out of the inbox |
+//! | `link` | whoever ended the timeline's wait, until that made it ready (an OS thread), or its home core took it out of the inbox |
+//! | `ready`, `parker` | the OS thread that waits, and whoever ended its wait |
 //! | `phase` (closure, then the wait's queue node) | the creator until it hands the work over; then the home core; the node's links belong to the environment it is queued in, under that environment's lock |
 //! | cells | the OS thread that runs the timeline or, while it does not run, its home core |
 //! | atomics below `birth` | written by the former; read by reports as hints |
@@ -138,6 +139,8 @@ pub(crate) struct Block {
     /// The innermost scope it stands in; null at its end.
     pub(crate) open_scope: Cell<*const ScopeHead>,
     pub(crate) extra_lock: AtomicBool,
+    /// Whoever ended the wait of this attached OS thread is done with it: it may go on. See `runtime::attach`.
+    pub(crate) ready: AtomicBool,
     /// Fair selects begun so far.
     selects: Cell<u32>,
     /// What an attached OS thread sleeps on.
@@ -190,6 +193,7 @@ impl Block {
             inline_job: Cell::new(ptr::null()),
             open_scope: Cell::new(ptr::null()),
             extra_lock: AtomicBool::new(false),
+            ready: AtomicBool::new(false),
             selects: Cell::new(0),
             parker: Parker::new(),
         }
