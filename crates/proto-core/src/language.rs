@@ -98,6 +98,25 @@ impl OfLanguage {
 
 /// The environment of language `L` in the calling timeline's process. On an OS thread: in that of everything that OS threads create by
 /// themselves.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Language, Runtime, language};
+///
+/// struct Score;
+/// impl Language for Score {
+///     type Env = u32;
+///     fn env() -> u32 { 0 }
+/// }
+/// fn goal() -> Option<u32> {
+///     language::<Score>().update(|goals, _, _| { *goals += 1; *goals })
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// assert_eq!(runtime.run(|| (goal(), goal()))?, (Some(1), Some(2)));
+/// assert_eq!(runtime.run(goal)?, Some(1), "another match");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn language<L: Language>() -> Arc<EnvCell<L::Env>> {
     belonging::<L, _>(|| EnvCell::new(L::env()))
 }

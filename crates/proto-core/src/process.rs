@@ -46,6 +46,20 @@ pub(crate) struct ProcessInner {
 }
 
 /// What becomes of a process's VPs when its seed has returned.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{OnSeedEnd, Runtime, VpBuilder, sleep_until};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let leaves_one = || {
+///     VpBuilder::new().spawn(|| while sleep_until(None).is_ok() {}).map(drop)
+/// };
+/// runtime.process().on_seed_end(OnSeedEnd::Cancel).run(leaves_one)??;
+/// assert_eq!(OnSeedEnd::default(), OnSeedEnd::Wait); // it would wait for ever
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnSeedEnd {
     /// The process waits until they have ended.

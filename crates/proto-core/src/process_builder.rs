@@ -21,17 +21,24 @@ use crate::process_error::ProcessError;
 /// let runtime = Runtime::builder().controllers(1).build()?;
 /// let served = runtime.process().on_seed_end(OnSeedEnd::Cancel).run(|| {
 ///     for _ in 0..3 {
-///         let connection = || {
-///             loop {
-///                 sleep_until(Some(Instant::now() + Duration::from_secs(1)));
-///             }
-///         };
-///         VpBuilder::new().spawn::<(), _>(connection).expect("room for three");
+///         let connection = || while sleep_until(Some(Instant::now() + Duration::from_secs(1))).is_ok() {};
+///         VpBuilder::new().spawn(connection).expect("room for three");
 ///     }
 ///     yield_now();
 ///     3
 /// })?;
 /// assert_eq!(served, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// One with an assigner of its own:
+///
+/// ```
+/// use proto_core::{Lifo, Runtime};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let process = runtime.process().assigner(Lifo).start(|| 6 * 7)?;
+/// assert_eq!(process.wait()?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -27,10 +27,11 @@ use crate::vp::SpawnError;
 ///             eprintln!("there was not even a seed: {why}");
 ///             3
 ///         }
-///         Err(other) => {
-///             eprintln!("{other}");
+///         Err(ProcessError::Failed(why)) => {
+///             eprintln!("a part of it never ran: {why}");
 ///             4
 ///         }
+///         Err(other) => panic!("{other}"),
 ///     }
 /// }
 /// let runtime = Runtime::builder().controllers(1).build()?;

@@ -133,6 +133,35 @@ pub trait Assigner: Send + Sync + 'static {
 
     /// Whether there is work in `shared` that any core may take. A core asks before it sleeps, and when it has taken something while others
     /// sleep: an assigner that keeps such work there and does not say so lets cores sleep beside it. (What is in the cores' [`Pool`]s is known.)
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::collections::VecDeque;
+    ///
+    /// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work, join};
+    ///
+    /// /// One queue for all cores of what may run on any of them.
+    /// struct Common;
+    /// impl Assigner for Common {
+    ///     type Core = VecDeque<Work>;
+    ///     type Shared = VecDeque<Work>;
+    ///     fn core(&self, _: &Cores<'_>) -> VecDeque<Work> { VecDeque::new() }
+    ///     fn shared(&self) -> VecDeque<Work> { VecDeque::new() }
+    ///     fn ready(&self, core: &mut Self::Core, shared: &Locked<Self::Shared>, _: &Cores<'_>, work: Work, _: Why) {
+    ///         if work.may_move() { shared.with(|queue| queue.push_back(work)) } else { core.push_back(work) }
+    ///     }
+    ///     fn assign(&self, core: &mut Self::Core, shared: &Locked<Self::Shared>, _: &Cores<'_>) -> Option<Work> {
+    ///         core.pop_front().or_else(|| shared.with(VecDeque::pop_front))
+    ///     }
+    ///     fn has_shared_work(&self, shared: &Locked<Self::Shared>) -> bool {
+    ///         shared.with(|queue| !queue.is_empty())
+    ///     }
+    /// }
+    /// let runtime = Runtime::builder().controllers(2).assigner(Common).build()?;
+    /// assert_eq!(runtime.run(|| join(|| 1, || 2))?, (1, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     fn has_shared_work(&self, shared: &Locked<Self::Shared>) -> bool {
         let _ = shared;
         false

@@ -217,6 +217,18 @@ impl<D> Woken<D> {
     }
 
     /// What the timeline had given to [`Waiters::push_with`](super::Waiters::push_with).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{EnvCell, Waiters};
+    ///
+    /// /// Lets the first in, and says who it was.
+    /// fn next(queue: &EnvCell<Waiters<(), String>>) -> Option<String> {
+    ///     queue.update(|waiting, _, hidden| Some(waiting.resume_next((), hidden).ok()?.into_data()))?
+    /// }
+    /// assert_eq!(next(&EnvCell::new(Waiters::new())), None);
+    /// ```
     pub fn into_data(self) -> D {
         self.data
     }

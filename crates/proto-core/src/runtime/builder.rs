@@ -22,6 +22,27 @@ use crate::vp::VpName;
 use crate::vp::block::Block;
 
 /// Why a runtime was not made.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Runtime, RuntimeError};
+///
+/// /// A few controllers less are better than none.
+/// fn modest(controllers: usize) -> Result<Runtime, RuntimeError> {
+///     match Runtime::builder().controllers(controllers).build() {
+///         Err(RuntimeError::Thread(_)) if controllers > 1 => modest(controllers / 2),
+///         Err(error @ RuntimeError::Overflow(_)) => {
+///             eprintln!("{error}");
+///             Err(error)
+///         }
+///         other => other,
+///     }
+/// }
+/// assert!(matches!(modest(0), Err(RuntimeError::Controllers(0))));
+/// let large = Runtime::builder().controllers(1).stack_size(3 << 30).build();
+/// assert!(matches!(large, Err(RuntimeError::StackSize(_))));
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum RuntimeError {
@@ -75,6 +96,31 @@ enum Pin {
 /// ```
 /// let runtime = proto_core::Runtime::builder().name("little").controllers(2).stack_size(64 << 10).build()?;
 /// assert_eq!(runtime.controllers(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// One on which a program, or an assigner, is to be tried:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use proto_core::{Event, Fifo, Hooks, Runtime, Topology};
+///
+/// struct Quiet;
+/// impl Hooks for Quiet {
+///     fn event(&self, _: &Event) {}
+/// }
+/// let runtime = Runtime::builder()
+///     .topology(Topology::parse("2 packages × 2 cores")?) // not this machine
+///     .controllers(4)
+///     .pin(false)
+///     .assigner(Fifo)
+///     .hooks(Arc::new(Quiet))
+///     .thread_per_vp(true) // for tools that do not know stack switching
+///     .drop_deadline(Duration::from_millis(100))
+///     .build()?;
+/// assert_eq!(runtime.run(|| 6 * 7)?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a builder does nothing until `build`"]

@@ -28,6 +28,28 @@ use crate::vp::cancel;
 /// A runtime: controllers, and what they run. Cloning gives another handle.
 ///
 /// Dropping the last handle shuts it down; see [`shutdown`](Runtime::shutdown).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, Instant};
+///
+/// use proto_core::{Lifo, Runtime};
+///
+/// let runtime = Runtime::builder().name("main").controllers(2).build()?;
+/// assert_eq!((runtime.name(), runtime.controllers()), ("main", 2));
+/// assert!(runtime.cores().iter().all(|core| core.index() < runtime.topology().len()));
+///
+/// let mut words = vec!["b", "a"];
+/// runtime.run(|| words.sort())?; // borrows, and waits
+/// assert_eq!(words, ["a", "b"]);
+/// let name = runtime.start(Runtime::current_name)?;
+/// let hasty = runtime.start_with(Lifo, || 5)?;
+/// assert_eq!((name.wait()?.as_deref(), hasty.wait()?), (Some("main"), 5));
+///
+/// runtime.shutdown(Instant::now() + Duration::from_secs(5))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     handle: Arc<Handle>,
@@ -48,6 +70,31 @@ impl fmt::Debug for Runtime {
 }
 
 /// A runtime that was not down by its deadline.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU8, Ordering};
+/// use std::time::Instant;
+///
+/// use proto_core::{Runtime, ShutdownError};
+///
+/// const RUNS: u8 = 1;
+/// const STOP: u8 = 2;
+/// let state = Arc::new(AtomicU8::new(0));
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let spins = Arc::clone(&state);
+/// runtime.start(move || {
+///     spins.store(RUNS, Ordering::Relaxed);
+///     while spins.load(Ordering::Relaxed) != STOP {} // a loop without requests holds its core
+/// })?;
+/// while state.load(Ordering::Relaxed) != RUNS {}
+/// let ShutdownError { stuck, busy, .. } = runtime.shutdown(Instant::now()).expect_err("it spins");
+/// assert_eq!((stuck.len(), busy.len()), (0, 1));
+/// state.store(STOP, Ordering::Relaxed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct ShutdownError {
     /// The waits of the VPs that had not ended, as far as their cores could say.
@@ -92,6 +139,17 @@ impl Runtime {
     /// # Errors
     ///
     /// If it could not be made; every later call gives the same error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Runtime, VpBuilder};
+    ///
+    /// // Made by an OS thread, it runs there.
+    /// let vp = VpBuilder::new().spawn(Runtime::current_name)?;
+    /// assert_eq!(vp.join().ok().flatten().as_deref(), Some(Runtime::global()?.name()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn global() -> Result<&'static Runtime, RuntimeError> {
         match GLOBAL.get_or_init(|| Builder::new().build()) {
             Ok(runtime) => Ok(runtime),
@@ -99,8 +157,8 @@ impl Runtime {
         }
     }
 
-    /// The runtime that the calling VP runs in, by its name and number of controllers: `None` on an OS thread. A library uses the runtime it finds
-    /// itself in, simply by creating VPs; it needs no handle for that.
+    /// The name of the runtime that the calling VP runs in; `None` on an OS thread. A library uses the runtime it finds itself
+    /// in, simply by creating VPs; it needs no handle for that.
     pub fn current_name() -> Option<String> {
         ctx::installed().and_then(Ctx::core).map(|core| core.shared().name.clone())
     }
@@ -215,6 +273,34 @@ impl Runtime {
     /// # Panics
     ///
     /// As [`waits`](Runtime::waits).
+    ///
+    /// # Examples
+    ///
+    /// Somebody outside might give the lock back, for all that the runtime knows:
+    ///
+    /// ```
+    /// use proto_core::{Finding, PanicMark, RawLock, Runtime};
+    ///
+    /// static LOCK: RawLock = RawLock::new();
+    ///
+    /// let runtime = Runtime::builder().controllers(1).build()?;
+    /// let (event, waker) = proto_core::external::<()>();
+    /// assert!(runtime.suspicion().is_none());
+    /// let thief = runtime.start(|| LOCK.lock())?;
+    /// let held = thief.wait()?;
+    /// let waits = runtime.start(|| {
+    ///     let held = LOCK.lock();
+    ///     LOCK.give(held.grant, PanicMark::now());
+    /// })?;
+    /// let report = loop {
+    ///     if let Some(report) = runtime.suspicion() { break report }
+    /// };
+    /// assert_eq!(report.finding, Finding::HolderEnded);
+    /// LOCK.give(held.grant, PanicMark::now());
+    /// waits.wait()?;
+    /// drop((event, waker));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn suspicion(&self) -> Option<Report> {
         self.check_outside("suspicion");
         suspicion::on_demand(self.shared())

@@ -19,6 +19,21 @@ use crate::runtime::shared::Shared;
 use crate::scope::ScopeHead;
 
 /// Cancels need unwinding.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{CannotCancel, OrUnwind, VpRef, scope, sleep_until};
+///
+/// fn stop(vps: &[VpRef]) -> Result<(), CannotCancel> {
+///     vps.iter().try_for_each(VpRef::cancel)
+/// }
+/// scope(|s| {
+///     let sleeper = s.spawn(|| sleep_until(None).or_unwind());
+///     stop(&[sleeper.vp()])
+/// })?;
+/// # Ok::<(), CannotCancel>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CannotCancel;
 

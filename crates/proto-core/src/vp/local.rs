@@ -27,6 +27,24 @@ impl fmt::Debug for Locals {
 /// A key made by [`vp_local!`](crate::vp_local): every timeline has its own value.
 ///
 /// Has all that [`std::thread::LocalKey`] has.
+/// # Examples
+///
+/// ```
+/// use proto_core::{VpLocal, scope, vp_local};
+///
+/// vp_local! {
+///     static INDENT: usize = 0;
+/// }
+/// fn write(text: &str) -> String {
+///     INDENT.with(|&indent| " ".repeat(indent)) + text
+/// }
+/// let deep = |key: &'static VpLocal<usize>| key.scope(2, || write("deep"));
+/// assert_eq!(deep(&INDENT), "  deep");
+/// assert_eq!(write("plain"), "plain");
+/// // Another timeline has its own.
+/// let other = INDENT.scope(4, || scope(|s| s.spawn(|| write("other")).join()));
+/// assert_eq!(other.ok().as_deref(), Some("other"));
+/// ```
 pub struct VpLocal<T: 'static> {
     init: fn() -> T,
 }

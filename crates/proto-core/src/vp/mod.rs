@@ -40,6 +40,25 @@ use crate::runtime::controller;
 /// OS thread, [`std::thread::yield_now`].
 ///
 /// A point where a cancel is *not* delivered: only waits are.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// use proto_core::{Runtime, scope, yield_now};
+///
+/// let done = AtomicBool::new(false);
+/// Runtime::builder().controllers(1).build()?.run(|| {
+///     scope(|s| {
+///         s.spawn(|| done.store(true, Ordering::Relaxed));
+///         while !done.load(Ordering::Relaxed) {
+///             yield_now(); // there is one core: the other needs it
+///         }
+///     })
+/// })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline(always)]
 pub fn yield_now() {
     // Inlined to the switch itself: each return between here and there would be mispredicted when the VP comes back (4 ns each).
@@ -71,6 +90,15 @@ fn yield_otherwise() {
 }
 
 /// Whether the calling code runs on a VP (and not on an OS thread of its own).
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{on_vp, scope};
+///
+/// assert!(!on_vp());
+/// assert_eq!(scope(|s| s.spawn(on_vp).join()).ok(), Some(true));
+/// ```
 pub fn on_vp() -> bool {
     ctx::installed().and_then(Ctx::core).is_some()
 }
@@ -79,6 +107,28 @@ pub fn on_vp() -> bool {
 ///
 /// Unlike [`std::thread::panicking`] this is `false` for other VPs of a core while one of them unwinds and waits, and for a VP that
 /// unwinds because it was cancelled. To go on with a caught panic use [`resume_unwind`](crate::resume_unwind): std's tells nobody.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{OrUnwind, Runtime, panicking, sleep_until, unwinding};
+///
+/// struct Guard;
+/// impl Drop for Guard {
+///     fn drop(&mut self) {
+///         assert!(unwinding() && !panicking(), "it was cancelled: nothing to poison");
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let sleeper = runtime.start(|| {
+///     let _guard = Guard;
+///     sleep_until(None).or_unwind()
+/// })?;
+/// runtime.run(|| ())?; // has run after it: it sleeps by now
+/// sleeper.cancel()?;
+/// assert!(sleeper.wait().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline]
 pub fn panicking() -> bool {
     std::thread::panicking() && ctx::installed().is_none_or(crate::panics::own_panic)
@@ -90,11 +140,40 @@ pub fn panicking() -> bool {
 /// # Panics
 ///
 /// On a controller's own stack.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{Runtime, VpBuilder, current_name};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let name = runtime.run(|| VpBuilder::new().name("clerk").spawn(current_name).map(|clerk| clerk.join().ok()))??;
+/// assert_eq!(name.map(|name| name.to_string()).as_deref(), Some("'clerk' (vp 1:0.0)"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn current_name() -> VpName {
     VpName::current(ctx::get().current().expect("an assigner or a hook is no timeline"))
 }
 
 /// Whether the calling timeline unwinds, because of a panic of its own or because it was cancelled. Its waits are then binding.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{panicking, unwinding};
+///
+/// struct Guard;
+/// impl Drop for Guard {
+///     fn drop(&mut self) {
+///         assert!(unwinding() && panicking());
+///     }
+/// }
+/// let outcome = std::panic::catch_unwind(|| {
+///     let _guard = Guard;
+///     panic!("with the guard");
+/// });
+/// assert!(outcome.is_err() && !unwinding());
+/// ```
 #[inline]
 pub fn unwinding() -> bool {
     std::thread::panicking() && ctx::installed().is_none_or(crate::panics::unwinding)

@@ -18,6 +18,16 @@ use super::extra;
 /// assert!(name.to_string().starts_with("'worker' ("));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// ```
+/// use proto_core::{Runtime, current_name, scope};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let name = runtime.run(|| scope(|s| s.spawn(current_name).join()))?.expect("it does not panic");
+/// assert_eq!((name.process(), name.path()), (Some(1), &[0, 0][..]));
+/// assert_eq!(current_name().process(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VpName {
     process: Option<u64>,

@@ -25,6 +25,28 @@ use crate::runtime::{controller, send};
 use crate::scope::{Around, ScopeHead};
 
 /// Why a VP was not created.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{CoreId, Runtime, SpawnError, VpBuilder};
+///
+/// fn hint(error: &SpawnError) -> &str {
+///     match error {
+///         SpawnError::NoStack { why, .. } => why,
+///         SpawnError::StackSize(_) => "2 GiB is the most",
+///         SpawnError::NoSuchCore(_) => "Runtime::cores says which there are",
+///         SpawnError::Stopping => "too late",
+///         SpawnError::NoRuntime(_) => "make one that this system can run",
+///         _ => "",
+///     }
+/// }
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let spawned = runtime.run(|| VpBuilder::new().home(CoreId::new(70_000)).spawn(|| ()).map(drop))?;
+/// assert_eq!(spawned, Err(SpawnError::NoSuchCore(CoreId::new(70_000))));
+/// assert_eq!(spawned.as_ref().map_err(hint), Err("Runtime::cores says which there are"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -86,6 +108,24 @@ enum Where {
 ///     vp.join().unwrap()
 /// })?;
 /// assert_eq!(sum, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Where it runs, and before whom; and one that nobody waits for:
+///
+/// ```
+/// use proto_core::{Priority, Runtime, VpBuilder, VpRef, sleep_until};
+///
+/// let runtime = Runtime::builder().controllers(2).assigner(Priority).build()?;
+/// let second = runtime.cores()[1];
+/// let homes = runtime.run(|| {
+///     VpBuilder::new().name("ticker").daemon().spawn(|| while sleep_until(None).is_ok() {}).unwrap();
+///     let home = || VpRef::current().home();
+///     let there = VpBuilder::new().home(second).priority(255).spawn(home).unwrap();
+///     let beside = VpBuilder::new().near(&VpRef::current()).spawn(home).unwrap();
+///     (there.join().unwrap(), beside.join().unwrap() == VpRef::current().home())
+/// })?;
+/// assert_eq!(homes, (Some(second), true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

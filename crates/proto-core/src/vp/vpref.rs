@@ -14,6 +14,27 @@ use crate::report::verdict;
 use crate::runtime::core::Core;
 
 /// A reference to a VP: for its name, to cancel it, to place others near it. Does not keep it alive, and may outlive it.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{OrUnwind, Runtime, VpBuilder, VpRef, sleep_until};
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let (name, ended) = runtime.run(|| {
+///     let me = VpRef::current();
+///     let sleeper = VpBuilder::new().name("sleeper").spawn(|| sleep_until(None).or_unwind()).unwrap();
+///     let vp = sleeper.vp();
+///     assert!(vp != me && vp.id() != me.id());
+///     assert_eq!((me.home().is_some(), vp.has_ended()), (true, false));
+///     let name = vp.name(); // while it lives
+///     vp.cancel().unwrap();
+///     drop(sleeper.join());
+///     (name, vp.has_ended())
+/// })?;
+/// assert_eq!((name.user(), ended), (Some("sleeper"), true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct VpRef {
     pub(super) block: &'static Block,
