@@ -88,6 +88,30 @@ pub fn light() {
 ///
 /// Costs a fraction of a microsecond if the other threads of the process sleep, about ten microseconds if they run on
 /// other processors (each is interrupted).
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::barrier;
+/// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+///
+/// static CLOSED: AtomicBool = AtomicBool::new(false);
+/// static BUSY: AtomicBool = AtomicBool::new(false);
+///
+/// /// Once: nobody begins anything after it has returned `true`.
+/// fn close() -> bool {
+///     CLOSED.store(true, Relaxed);
+///     barrier::heavy();
+///     !BUSY.load(Relaxed)
+/// }
+/// fn begin() -> bool {
+///     BUSY.store(true, Relaxed);
+///     barrier::light();
+///     !CLOSED.load(Relaxed)
+/// }
+/// assert!(begin());
+/// assert!(!close());
+/// ```
 pub fn heavy() {
     if is_asymmetric() {
         membarrier::everyone();
@@ -97,6 +121,16 @@ pub fn heavy() {
 }
 
 /// Whether [`light`] is free and [`heavy`] a system call. The first call of this or of [`heavy`] decides, for good.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::barrier;
+///
+/// let heavy = if barrier::is_asymmetric() { "a system call" } else { "a fence" };
+/// println!("the rare side pays {heavy}");
+/// # assert_eq!(barrier::is_asymmetric(), barrier::is_asymmetric());
+/// ```
 pub fn is_asymmetric() -> bool {
     *DECISION.get_or_init(|| {
         let switched_off = std::env::var_os("PROTO_MEMBARRIER").is_some_and(|value| value == "0");
@@ -109,6 +143,17 @@ pub fn is_asymmetric() -> bool {
 
 /// Makes both sides fence fully, for tests and comparisons. Returns whether that is how it is now: `false` if the
 /// decision had fallen otherwise before.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::barrier;
+///
+/// // Before anything has fenced: how does the program do without?
+/// if barrier::force_symmetric() {
+///     assert!(!barrier::is_asymmetric());
+/// }
+/// ```
 pub fn force_symmetric() -> bool {
     !*DECISION.get_or_init(|| false)
 }

@@ -21,6 +21,17 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// The cycle counter of this processor: counts at a constant rate, starts anywhere.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::clock::{Clock, cycles};
+///
+/// let start = cycles();
+/// let words = ["a"; 100].concat();
+/// let counted = cycles().saturating_sub(start); // another processor's counter may be behind
+/// println!("{} bytes took {} ns", words.len(), Clock::get().to_nanoseconds(counted));
+/// ```
 #[inline(always)]
 #[must_use]
 pub fn cycles() -> u64 {
@@ -28,6 +39,20 @@ pub fn cycles() -> u64 {
 }
 
 /// What a [`Clock`] reads, and how it learnt the rate.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::clock::{Clock, Source};
+///
+/// let trust = match Clock::get().source() {
+///     Source::Stated => "exact",
+///     Source::Measured => "good to about a part in a thousand",
+///     Source::Instant => "exact, and 20 times as slow to read",
+///     _ => "unknown",
+/// };
+/// println!("the clock is {trust}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -50,6 +75,22 @@ pub enum Source {
 /// let start = clock.now();
 /// let nanoseconds = clock.since(start);
 /// assert!(nanoseconds < 1_000_000_000);
+/// ```
+///
+/// To wait a while by the counter alone:
+///
+/// ```
+/// use proto_arch::clock::{Clock, cycles};
+/// use std::time::Duration;
+///
+/// let clock = Clock::get();
+/// println!("{:?}, {} MHz", clock.source(), clock.frequency() / 1_000_000);
+/// let span = clock.to_cycles(Duration::from_micros(20));
+/// let start = cycles();
+/// while cycles().wrapping_sub(start) < span {
+///     std::hint::spin_loop();
+/// }
+/// assert!(clock.to_nanoseconds(span) <= 20_000);
 /// ```
 #[derive(Clone, Copy)]
 pub struct Clock {

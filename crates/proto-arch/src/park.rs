@@ -78,6 +78,18 @@ impl Parker {
     }
 
     /// Like [`park`](Self::park), but gives up after `timeout`. Returns whether it took a token.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_arch::park::Parker;
+    /// use std::time::Duration;
+    ///
+    /// let parker = Parker::new();
+    /// assert!(!parker.park_timeout(Duration::from_millis(1)));
+    /// parker.unpark();
+    /// assert!(parker.park_timeout(Duration::from_secs(1)), "the token was there");
+    /// ```
     pub fn park_timeout(&self, timeout: Duration) -> bool {
         // Acquire: as in `park`.
         if self.state.fetch_sub(1, Acquire) == NOTIFIED {

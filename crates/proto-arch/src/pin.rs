@@ -49,6 +49,14 @@ pub fn usable_cpus() -> &'static [usize] {
 
 /// How many threads can compute at a time: the number of [`usable_cpus`], or less if the cgroup's quota of CPU time
 /// (`cpu.max`; v1: `cpu.cfs_quota_us`) allows less. At least 1; a fraction of a processor is rounded down.
+///
+/// # Examples
+///
+/// ```
+/// let workers: Vec<_> = (0..proto_arch::pin::usable_parallelism()).map(|n| std::thread::spawn(move || n)).collect();
+/// assert!(!workers.is_empty());
+/// # workers.into_iter().for_each(|worker| drop(worker.join()));
+/// ```
 #[must_use]
 pub fn usable_parallelism() -> usize {
     usable().parallelism
@@ -93,6 +101,21 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
 /// # Errors
 ///
 /// What the system says.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::pin;
+///
+/// fn measured<T>(work: impl FnOnce() -> T) -> std::io::Result<T> {
+///     pin::pin_current_thread(pin::usable_cpus()[0])?;
+///     let result = work();
+///     pin::unpin_current_thread()?;
+///     Ok(result)
+/// }
+/// assert_eq!(measured(|| 6 * 7)?, 42);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn unpin_current_thread() -> io::Result<()> {
     mask::write(usable_cpus())
 }

@@ -6,6 +6,27 @@
 use std::time::Duration;
 
 /// The processor time of one OS thread; any thread may read it.
+///
+/// # Examples
+///
+/// One thread reads how much another has computed:
+///
+/// ```
+/// use proto_arch::usage::ThreadTime;
+/// use std::sync::mpsc;
+///
+/// let (sender, receiver) = mpsc::channel();
+/// let (stop, stopped) = mpsc::channel::<()>();
+/// let worker = std::thread::spawn(move || {
+///     sender.send(ThreadTime::of_this_thread()).expect("it is received");
+///     let _ = stopped.recv();
+/// });
+/// let time = receiver.recv()?;
+/// assert_eq!(time.as_ref().and_then(ThreadTime::read).is_some(), time.is_some());
+/// drop(stop);
+/// worker.join().expect("it only waits");
+/// # Ok::<(), mpsc::RecvError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadTime {
     #[cfg(not(miri))]

@@ -45,21 +45,7 @@ pub(crate) struct ProcessInner {
     belongings: Belongings,
 }
 
-/// What becomes of a process's VPs when its seed has returned.
-///
-/// # Examples
-///
-/// ```
-/// use proto_core::{OnSeedEnd, Runtime, VpBuilder, sleep_until};
-///
-/// let runtime = Runtime::builder().controllers(1).build()?;
-/// let leaves_one = || {
-///     VpBuilder::new().spawn(|| while sleep_until(None).is_ok() {}).map(drop)
-/// };
-/// runtime.process().on_seed_end(OnSeedEnd::Cancel).run(leaves_one)??;
-/// assert_eq!(OnSeedEnd::default(), OnSeedEnd::Wait); // it would wait for ever
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// What becomes of a process's VPs when its seed has returned. [`ProcessBuilder`](crate::ProcessBuilder) has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnSeedEnd {
     /// The process waits until they have ended.
@@ -383,21 +369,16 @@ pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
 
 /// A started process. Dropped without [`wait`](Process::wait), it runs on.
 ///
-/// # Examples
-///
 /// ```
-/// use std::time::Duration;
-///
 /// use proto_core::{OrUnwind, Process, ProcessError};
 ///
 /// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
 /// let process: Process<u32> = runtime.start(|| 6 * 7)?;
-/// assert_eq!(process.id(), 1);
-/// assert_eq!(process.wait()?, 42);
+/// assert_eq!((process.id(), process.wait()?), (1, 42));
 ///
 /// let (event, waker) = proto_core::external::<u32>();
 /// let waits = runtime.start(move || event.wait(None).or_unwind())?;
-/// let waits = waits.wait_timeout(Duration::from_millis(1)).expect_err("nobody wakes it");
+/// let waits = waits.wait_timeout(std::time::Duration::from_millis(1)).expect_err("nobody wakes it");
 /// assert!(!waits.has_ended());
 /// waits.cancel()?;
 /// assert!(matches!(waits.wait(), Err(ProcessError::Cancelled)));

@@ -34,10 +34,11 @@ use crate::process_error::ProcessError;
 /// One with an assigner of its own:
 ///
 /// ```
-/// use proto_core::{Lifo, Runtime};
+/// use proto_core::{Lifo, OnSeedEnd, Runtime};
 ///
 /// let runtime = Runtime::builder().controllers(1).build()?;
-/// let process = runtime.process().assigner(Lifo).start(|| 6 * 7)?;
+/// let wait = OnSeedEnd::Wait; // as it does anyway
+/// let process = runtime.process().assigner(Lifo).on_seed_end(wait).start(|| 6 * 7)?;
 /// assert_eq!(process.wait()?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

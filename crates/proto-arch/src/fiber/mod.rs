@@ -49,6 +49,26 @@ use std::{error, fmt, io};
 use crate::stack::Stack;
 
 /// How fibers are switched.
+///
+/// # Examples
+///
+/// For a debugger, or a sanitizer, which do not know switched stacks:
+///
+/// ```
+/// use proto_arch::fiber::{Backend, Fiber, THREAD_NAME};
+/// use proto_arch::stack::{StackArena, StackOptions};
+///
+/// unsafe fn entry(_: *mut ()) {
+///     assert_eq!(std::thread::current().name(), Some(THREAD_NAME));
+/// }
+/// let stack = StackArena::new(StackOptions::default())?.take()?;
+/// // SAFETY: `entry` does not unwind (the name is right), and needs no argument.
+/// let fiber = unsafe { Fiber::new(Backend::Thread, stack, entry, std::ptr::null_mut()) }?;
+/// // SAFETY: the fiber is neither running nor finished.
+/// unsafe { Fiber::resume(&*fiber) };
+/// assert!(fiber.is_finished());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backend {
     /// A switch of registers on the same OS thread. Under Miri, which cannot do that, the same as `Thread`.
@@ -58,7 +78,7 @@ pub enum Backend {
     Thread,
 }
 
-/// Name of the OS threads of [`Backend::Thread`].
+/// Name of the OS threads of [`Backend::Thread`], which has an example.
 pub const THREAD_NAME: &str = "proto-fiber";
 
 /// Code that runs on a stack of its own. Lives at a stable address, until the [`FiberBox`] that [`Fiber::new`] returns is gone.
@@ -320,6 +340,37 @@ impl Fiber {
 /// The owner of a [`Fiber`]. The fiber lies at the top of its own stack, or, with [`Backend::Thread`], in a box.
 ///
 /// Dropped before the fiber is finished it leaks the fiber and its stack.
+///
+/// # Examples
+///
+/// A fiber in a pool that keeps pointers only:
+///
+/// ```
+/// use proto_arch::fiber::{Backend, Fiber, FiberBox};
+/// use proto_arch::stack::{StackArena, StackOptions};
+/// use std::ptr::{self, NonNull};
+///
+/// unsafe fn entry(_: *mut ()) {}
+///
+/// let arena = StackArena::new(StackOptions::default())?;
+/// // SAFETY: `entry` does not unwind, and needs no argument.
+/// let fiber = unsafe { Fiber::new(Backend::Coroutine, arena.take()?, entry, ptr::null_mut()) }?;
+/// assert_eq!(fiber.backend(), Backend::Coroutine);
+/// assert_eq!(fiber.stack_limit(), fiber.stack().limit());
+/// let pool: Vec<NonNull<Fiber>> = vec![FiberBox::into_raw(fiber)];
+///
+/// for pointer in pool {
+///     // SAFETY: the fiber is neither running nor finished.
+///     unsafe { Fiber::resume(pointer.as_ptr()) };
+///     // SAFETY: it is not running; it has ended, so it has no frames.
+///     unsafe { Fiber::trim(pointer.as_ptr(), 16 * 1024) };
+///     // SAFETY: `into_raw` gave the pointer, and nobody else has taken it.
+///     let fiber = unsafe { FiberBox::from_raw(pointer) };
+///     arena.give(fiber.into_stack());
+/// }
+/// assert_eq!(arena.in_use(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct FiberBox(NonNull<Fiber>);
 
 impl FiberBox {
@@ -396,6 +447,21 @@ impl fmt::Debug for Fiber {
 }
 
 /// Why there is no fiber: the system refuses an OS thread.
+///
+/// # Examples
+///
+/// ```
+/// # use proto_arch::stack::{StackArena, StackOptions};
+/// use proto_arch::fiber::{Backend, Fiber, FiberError};
+///
+/// unsafe fn entry(_: *mut ()) {}
+/// # let stack = StackArena::new(StackOptions::default())?.take()?;
+/// // SAFETY: `entry` does not unwind, and needs no argument.
+/// let fiber = unsafe { Fiber::new(Backend::Thread, stack, entry, std::ptr::null_mut()) };
+/// let fiber = fiber.map_err(|error: FiberError| format!("one more worker: {error}"))?;
+/// # fiber.into_stack();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct FiberError {
     source: io::Error,

@@ -36,6 +36,22 @@ use crate::stack::registry;
 ///
 /// `owner` is what [`Stack::set_owner`](crate::stack::Stack::set_owner) was given; never null. It is called from inside a
 /// signal handler: no lock, no allocation, no panic. It may run while the owner's state is half changed.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::overflow::{Describe, ReportLine};
+/// use std::fmt::Write as _;
+///
+/// unsafe fn numbered(owner: *const (), out: &mut ReportLine) {
+///     let _ = write!(out, "worker {}", owner.addr()); // the address is the number
+/// }
+/// let describe: Describe = numbered;
+/// let mut line = ReportLine::new();
+/// // SAFETY: `numbered` takes any owner.
+/// unsafe { describe(std::ptr::without_provenance(7), &mut line) };
+/// assert_eq!(line.as_bytes(), b"worker 7");
+/// ```
 pub type Describe = unsafe fn(owner: *const (), out: &mut ReportLine);
 
 /// What the handler needs: set before it can run, never changed.

@@ -36,6 +36,21 @@ impl ReportLine {
     }
 
     /// Writes it, and an end of line, to standard error. Async-signal-safe.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_arch::overflow::ReportLine;
+    /// use std::fmt::Write as _;
+    ///
+    /// /// For a signal handler.
+    /// fn tell(signal: i32) {
+    ///     let mut line = ReportLine::new();
+    ///     let _ = write!(line, "signal {signal}");
+    ///     line.emit();
+    /// }
+    /// tell(10);
+    /// ```
     pub fn emit(&mut self) {
         let end = self.len.min(CAPACITY - 1);
         self.bytes[end] = b'\n';

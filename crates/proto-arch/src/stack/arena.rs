@@ -32,6 +32,21 @@ use super::{DEFAULT_SIZE, MIN_SIZE, StackError};
 const FIRST_REGION: usize = if cfg!(miri) { 2 } else { 64 };
 
 /// How stacks are guarded.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{Guards, StackArena, StackOptions};
+///
+/// let best = StackArena::new(StackOptions::default())?;
+/// if best.guards_are_free() {
+///     println!("as many stacks as there is memory");
+/// }
+/// let old = StackOptions { guards: Guards::Protected, ..StackOptions::default() };
+/// assert!(!StackArena::new(old)?.guards_are_free());
+/// assert_eq!(Guards::default(), Guards::Best);
+/// # Ok::<(), proto_arch::stack::StackError>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guards {
@@ -43,6 +58,18 @@ pub enum Guards {
 }
 
 /// What stacks an arena makes.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{Guards, StackArena, StackOptions};
+///
+/// // For C code with frames of many pages.
+/// let options = StackOptions { size: 1 << 20, guard: 64 << 10, guards: Guards::Best };
+/// let stack = StackArena::new(options)?.take()?;
+/// assert_eq!((stack.size(), stack.guard()), (1 << 20, 64 << 10));
+/// # Ok::<(), proto_arch::stack::StackError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct StackOptions {
     /// Usable bytes, rounded up to pages; at least [`MIN_SIZE`].
@@ -79,6 +106,21 @@ impl StackOptions {
 /// let stack = arena.take()?;
 /// assert_eq!(stack.size(), 64 * 1024);
 /// arena.give(stack);
+/// # Ok::<(), proto_arch::stack::StackError>(())
+/// ```
+///
+/// Its clones share what is in it:
+///
+/// ```
+/// use proto_arch::stack::{StackArena, StackOptions};
+///
+/// let arena = StackArena::new(StackOptions::with_size(64 * 1024))?;
+/// assert_eq!((arena.stack_size(), arena.regions()), (64 * 1024, 0));
+/// let there = arena.clone();
+/// let stack = std::thread::spawn(move || there.take()).join().expect("it does not panic")?;
+/// assert_eq!((arena.in_use(), arena.regions()), (1, 1));
+/// drop(stack); // the same as to give it back
+/// assert_eq!(arena.in_use(), 0);
 /// # Ok::<(), proto_arch::stack::StackError>(())
 /// ```
 #[derive(Clone)]

@@ -3,6 +3,28 @@
 use std::{error, fmt, io};
 
 /// Why a [`StackArena`](super::StackArena) could not be made, or has no further stack.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{Stack, StackArena, StackError, StackOptions};
+///
+/// /// A stack, or a hint for whoever runs the program.
+/// fn take(arena: &StackArena) -> Result<Stack, String> {
+///     arena.take().map_err(|error| match error {
+///         StackError::GuardBudget { budget, max_map_count } => {
+///             format!("{budget} at a time; raise vm.max_map_count ({max_map_count}), or use Linux 6.13")
+///         }
+///         StackError::Map { bytes, stacks, source } => format!("{stacks} are there; {bytes} bytes more: {source}"),
+///         StackError::Guard { source } => source.to_string(),
+///         other => other.to_string(),
+///     })
+/// }
+/// let error = StackArena::new(StackOptions::with_size(1000)).unwrap_err();
+/// assert!(matches!(error, StackError::BadSize { size: 1000 }));
+/// assert!(take(&StackArena::new(StackOptions::default())?).is_ok());
+/// # Ok::<(), StackError>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StackError {

@@ -47,9 +47,32 @@ pub(crate) use map::Mapping;
 pub use region::Stack;
 
 /// The size of a stack if nothing else is asked for: 256 KiB of address space; memory is used as it is touched.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{DEFAULT_SIZE, StackArena, StackOptions};
+///
+/// let arena = StackArena::new(StackOptions::default())?;
+/// assert_eq!(arena.stack_size(), DEFAULT_SIZE);
+/// # Ok::<(), proto_arch::stack::StackError>(())
+/// ```
 pub const DEFAULT_SIZE: usize = 256 * 1024;
 
 /// The smallest size of a stack. A panic that prints a backtrace needs 23 KiB.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{MIN_SIZE, StackArena, StackOptions};
+///
+/// /// As small as was wished, and no smaller than is possible.
+/// fn small(bytes: usize) -> StackOptions {
+///     StackOptions::with_size(bytes.max(MIN_SIZE))
+/// }
+/// assert!(StackArena::new(small(1)).is_ok());
+/// assert!(StackArena::new(StackOptions::with_size(MIN_SIZE - 1)).is_err());
+/// ```
 pub const MIN_SIZE: usize = 32 * 1024;
 
 #[cfg(test)]

@@ -238,6 +238,25 @@ impl Name {
 ///
 /// The memory stays as it was left: the next user finds old contents, and pages once touched stay resident until
 /// [`trim`](Self::trim).
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::stack::{Stack, StackArena, StackOptions};
+///
+/// let mut stack: Stack = StackArena::new(StackOptions::with_size(128 * 1024))?.take()?;
+/// assert!(stack.base() - stack.limit() <= stack.size());
+/// assert!(stack.guard() > 0);
+///
+/// static OWNER: &str = "for the overflow report";
+/// stack.set_owner((&raw const OWNER).cast());
+/// assert!(stack.high_water() <= stack.size());
+/// if stack.trim(16 * 1024) {
+///     println!("it had been deep");
+/// }
+/// stack.set_owner(std::ptr::null()); // nobody's, before it goes back
+/// # Ok::<(), proto_arch::stack::StackError>(())
+/// ```
 pub struct Stack {
     region: NonNull<Region>,
     index: u16,

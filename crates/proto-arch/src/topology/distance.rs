@@ -3,6 +3,24 @@
 use super::{CoreId, Level, Topology};
 
 /// How far two cores are apart, nearest first. What counts is the narrowest thing they share.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{Distance, Topology};
+///
+/// let machine = Topology::parse("2 packages × 2 L3 × 2 L2 × 2 cores × 2 threads")?;
+/// let cores: Vec<_> = machine.core_ids().collect();
+/// let from_first = |other: usize| machine.distance(cores[0], cores[other]);
+/// assert_eq!(from_first(0), Distance::Same);
+/// assert_eq!(from_first(1), Distance::SmtSibling);
+/// assert_eq!(from_first(2), Distance::SharedL2);
+/// assert_eq!(from_first(4), Distance::SharedL3);
+/// assert_eq!(from_first(8), Distance::SamePackage);
+/// assert_eq!(from_first(16), Distance::Remote); // `NearMemory` if the packages shared it
+/// assert!(Distance::SamePackage < Distance::NearMemory && Distance::NearMemory < Distance::Remote);
+/// # Ok::<(), proto_arch::topology::TopologyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Distance {
@@ -60,6 +78,17 @@ impl Topology {
     /// # Panics
     ///
     /// If the core is not of this topology.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_arch::topology::{CoreId, Topology};
+    ///
+    /// let machine = Topology::parse("2 packages × 3 cores")?;
+    /// let victims: Vec<usize> = machine.nearest(CoreId::new(1)).into_iter().map(CoreId::index).collect();
+    /// assert_eq!(victims, [2, 0, 3, 4, 5]);
+    /// # Ok::<(), proto_arch::topology::TopologyError>(())
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn nearest(&self, from: CoreId) -> Vec<CoreId> {

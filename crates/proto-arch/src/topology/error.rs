@@ -4,6 +4,28 @@ use std::path::PathBuf;
 use std::{error, fmt, io};
 
 /// Why there is no [`Topology`](super::Topology).
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{Topology, TopologyError};
+///
+/// /// For the user who wrote the description.
+/// fn told(error: TopologyError) -> String {
+///     match error {
+///         TopologyError::Description { text, at, problem } => format!("{text}\n{:at$}^ {problem}", ""),
+///         TopologyError::Xml { problem } => format!("not a file of hwloc's: {problem}"),
+///         TopologyError::File { path, source } => format!("{}: {source}", path.display()),
+///         TopologyError::Size { cores } => format!("{cores} cores cannot be"),
+///         other => other.to_string(),
+///     }
+/// }
+/// let told_of = |made: Result<Topology, TopologyError>| made.map_err(told).unwrap_err();
+/// let text = told_of(Topology::parse("2 packages x many cores"));
+/// assert_eq!(text, "2 packages x many cores\n             ^ expected a number");
+/// assert!(told_of(Topology::from_hwloc_xml("<html/>")).starts_with("not a file"));
+/// assert!(told_of(Topology::from_hwloc_xml_file("no such file")).starts_with("no such file: "));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TopologyError {

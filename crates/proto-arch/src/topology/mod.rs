@@ -42,6 +42,17 @@ use std::path::Path;
 use draft::Draft;
 
 /// A hardware execution unit, by its index in a [`Topology`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{CoreId, Topology};
+///
+/// let machine = Topology::flat(4);
+/// let last: CoreId = machine.core_ids().last().expect("there is at least one");
+/// assert_eq!(last, CoreId::new(3));
+/// assert_eq!(last.index(), machine.len() - 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CoreId(u32);
 
@@ -66,6 +77,20 @@ impl fmt::Display for CoreId {
 }
 
 /// What a [`Group`] of cores shares, from the widest to the narrowest.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{Level, Topology};
+///
+/// let machine = Topology::parse("2 packages × 4 cores × 2 threads")?;
+/// let count = |level| machine.groups(level).count();
+/// assert_eq!(Level::ALL.map(count), [2, 2, 0, 0, 0, 8]);
+/// assert_eq!((count(Level::NumaNode), count(Level::PhysicalCore)), (2, 8));
+/// let cached = [Level::L3, Level::L2, Level::L1].into_iter().find(|&level| count(level) > 0);
+/// assert_eq!(cached, None);
+/// # Ok::<(), proto_arch::topology::TopologyError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// A package: what goes into a socket.
@@ -101,6 +126,19 @@ impl fmt::Display for Level {
 }
 
 /// Cores that share something.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{CoreId, Group, Level, Topology};
+///
+/// let machine = Topology::parse("2 packages × 3 cores")?;
+/// let second: &Group = machine.groups(Level::Package).nth(1).expect("there are two");
+/// assert_eq!(second.level(), Level::Package);
+/// assert_eq!(second.members(), [3, 4, 5].map(CoreId::new));
+/// assert_eq!(second.bytes(), None);
+/// # Ok::<(), proto_arch::topology::TopologyError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     level: Level,
@@ -130,6 +168,21 @@ impl Group {
 }
 
 /// Where a [`Topology`] comes from.
+///
+/// # Examples
+///
+/// ```
+/// use proto_arch::topology::{Source, Topology};
+///
+/// let caches_are_known = |machine: &Topology| match machine.source() {
+///     Source::Hwloc(_version) => true,
+///     Source::Sysfs | Source::HwlocXml => true,
+///     Source::Synthetic => true, // if they were named
+///     Source::Flat | _ => false,
+/// };
+/// assert!(!caches_are_known(&Topology::flat(8)));
+/// println!("from {}", Topology::from_os().source());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -171,6 +224,25 @@ impl fmt::Display for Source {
 /// assert_eq!(machine.distance(cores[0], cores[1]), Distance::SmtSibling);
 /// assert!(machine.distance(cores[0], cores[2]) < machine.distance(cores[0], cores[79]));
 /// # Ok::<(), proto_arch::topology::TopologyError>(())
+/// ```
+///
+/// This machine, and a part of it:
+///
+/// ```
+/// use proto_arch::pin;
+/// use proto_arch::topology::{Level, Topology};
+///
+/// let machine = Topology::system();
+/// println!("{machine}");
+/// assert!(machine.is_this_system());
+/// assert_eq!(machine.len(), Topology::from_os().len());
+/// for core in machine.core_ids() {
+///     let cpu = machine.cpu(core);
+///     assert_eq!(machine.core_of_cpu(cpu), Some(core));
+///     assert!(machine.group_of(core, Level::Package).is_some_and(|package| package.members().contains(&core)));
+/// }
+/// let one = machine.restricted_to(&pin::usable_cpus()[..1]).expect("it is one of them");
+/// assert_eq!(one.len(), 1);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
@@ -225,6 +297,17 @@ impl Topology {
     /// # Panics
     ///
     /// If `cores` is 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_arch::topology::{Distance, Topology};
+    ///
+    /// let machine = Topology::flat(64);
+    /// let cores: Vec<_> = machine.core_ids().collect();
+    /// assert_eq!(machine.distance(cores[0], cores[63]), Distance::SamePackage);
+    /// assert!(!machine.is_this_system());
+    /// ```
     #[must_use]
     #[track_caller]
     pub fn flat(cores: usize) -> Self {
@@ -251,6 +334,23 @@ impl Topology {
     /// # Errors
     ///
     /// [`TopologyError::Xml`] if it is no XML, or not hwloc's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_arch::topology::{Level, Topology};
+    ///
+    /// let machine = Topology::from_hwloc_xml(
+    ///     r#"<topology version="2.0">
+    ///       <object type="Machine" cpuset="0x3"><object type="Package" cpuset="0x3">
+    ///         <object type="PU" os_index="0" cpuset="0x1"/>
+    ///         <object type="PU" os_index="1" cpuset="0x2"/>
+    ///       </object></object>
+    ///     </topology>"#,
+    /// )?;
+    /// assert_eq!((machine.len(), machine.groups(Level::Package).count()), (2, 1));
+    /// # Ok::<(), proto_arch::topology::TopologyError>(())
+    /// ```
     pub fn from_hwloc_xml(text: &str) -> Result<Self, TopologyError> {
         xml::parse(text)
     }
