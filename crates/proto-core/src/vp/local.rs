@@ -27,6 +27,7 @@ impl fmt::Debug for Locals {
 /// A key made by [`vp_local!`](crate::vp_local): every timeline has its own value.
 ///
 /// Has all that [`std::thread::LocalKey`] has.
+///
 /// # Examples
 ///
 /// ```
