@@ -35,7 +35,7 @@ use crate::vp::block::Block;
 /// ```
 /// use std::sync::{Arc, Mutex};
 ///
-/// use proto_core::{CoreId, Event, Hooks, Runtime, VpName, scope};
+/// use proto_core::{CoreId, Event, Hooks, Report, Runtime, VpName, scope};
 ///
 /// #[derive(Default)]
 /// struct Trace(Mutex<Vec<String>>);
@@ -54,6 +54,10 @@ use crate::vp::block::Block;
 ///     }
 ///     fn hog(&self, vp: &VpName, _: CoreId) -> bool {
 ///         self.0.lock().unwrap().push(format!("{vp} lets nobody else run"));
+///         true
+///     }
+///     fn suspicion(&self, report: &Report) -> bool {
+///         self.0.lock().unwrap().push(report.to_string());
 ///         true
 ///     }
 /// }

@@ -56,10 +56,6 @@ struct OnceEnv {
 /// let words = || WORDS.get_or_make(|| "made when first used".split(' ').collect());
 /// assert_eq!(words().len(), 4);
 /// assert_eq!(WORDS.get(), Some(words()));
-/// ```
-///
-/// ```
-/// use proto_core::SetOnce;
 ///
 /// let mut port = SetOnce::new();
 /// std::thread::scope(|s| {
@@ -67,6 +63,7 @@ struct OnceEnv {
 ///     port.get_or_make(|| 80);
 ///     assert_eq!(reader.join().unwrap(), Some(80));
 /// });
+/// assert_eq!(port.get_or_make_until(|| 443, None), Some(&80));
 /// *port.get_mut().expect("it is set") += 8000;
 /// assert_eq!(port.into_inner(), Some(8080));
 /// ```
@@ -271,9 +268,8 @@ impl<T> SetOnce<T> {
 /// # Examples
 ///
 /// ```
-/// use std::panic::{AssertUnwindSafe, catch_unwind};
-///
 /// use proto_core::{SetOnce, Turn};
+/// use std::panic::{AssertUnwindSafe, catch_unwind};
 ///
 /// let place = SetOnce::poisoning("the one before panicked");
 /// let failed = catch_unwind(AssertUnwindSafe(|| *place.get_or_make(|| panic!("no value"))));
@@ -366,6 +362,7 @@ impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
 /// static WORDS: Lazy<Vec<&str>> = Lazy::new(|| "made when first used".split(' ').collect(), "no words");
 /// assert_eq!(WORDS.get(), None);
 /// assert_eq!(WORDS.force().len(), 4);
+/// assert_eq!(WORDS.force_until(None), WORDS.get());
 /// ```
 pub struct Lazy<T, F = fn() -> T> {
     value: SetOnce<T>,

@@ -245,27 +245,20 @@ impl Drop for Kept {
 
 /// A place to create VPs that borrow from outside of it. See [`scope`].
 ///
-/// # Examples
-///
 /// ```
-/// use proto_core::{OrUnwind, Scope, SpawnError, VpBuilder, scope, sleep_until};
+/// use proto_core::{OrUnwind, Scope, ScopedJoinHandle, VpBuilder, scope, sleep_until};
 ///
-/// /// Workers that do nothing until they are told to go.
-/// fn idlers<'scope>(s: &'scope Scope<'scope, '_>, names: &[&'static str]) -> Result<(), SpawnError> {
-///     for &name in names {
-///         s.spawn_with(VpBuilder::new().name(name), || sleep_until(None).or_unwind())?;
-///     }
-///     Ok(())
+/// fn idler<'scope>(s: &'scope Scope<'scope, '_>) -> ScopedJoinHandle<'scope, ()> {
+///     s.spawn_with(VpBuilder::new().name("idler"), || sleep_until(None).or_unwind()).expect("there is room")
 /// }
 /// let words = vec!["a", "b"];
-/// let count = scope(|s| {
-///     idlers(s, &["left", "right"])?;
-///     let count = s.spawn(|| words.len()).join();
+/// scope(|s| {
+///     let idler = idler(s);
+///     assert_eq!(s.spawn(|| words.len()).join().ok(), Some(2));
+///     let idler = idler.join_until(Some(std::time::Instant::now())).expect_err("it sleeps");
+///     assert!(!idler.is_finished() && !idler.vp().has_ended());
 ///     s.cancel().expect("panics unwind here"); // all of the scope that still run
-///     Ok::<_, SpawnError>(count)
-/// })?;
-/// assert_eq!(count.ok(), Some(2));
-/// # Ok::<(), SpawnError>(())
+/// });
 /// ```
 pub struct Scope<'scope, 'env: 'scope> {
     head: ScopeHead,
@@ -372,25 +365,7 @@ where
     (result, panic)
 }
 
-/// Joins a VP of a scope; see [`Scope::spawn`].
-///
-/// # Examples
-///
-/// ```
-/// use proto_core::{JoinError, ScopedJoinHandle, SetOnce, scope};
-///
-/// let (gate, numbers) = (SetOnce::new(), [1, 2, 3]);
-/// let outcome: Result<u32, JoinError> = scope(|s| {
-///     let sum: ScopedJoinHandle<'_, u32> = s.spawn(|| {
-///         gate.wait(false, None);
-///         numbers.iter().sum()
-///     });
-///     assert!(!sum.is_finished() && !sum.vp().has_ended());
-///     gate.get_or_make(|| ());
-///     sum.join()
-/// });
-/// assert_eq!(outcome.ok(), Some(6));
-/// ```
+/// Joins a VP of a scope; see [`Scope`], which has an example.
 #[derive(Debug)]
 pub struct ScopedJoinHandle<'scope, T> {
     handle: JoinHandle<T>,

@@ -196,7 +196,7 @@ fn short(name: &str) -> &str {
 ///     lock.lock();
 /// });
 /// let report = report(deadlock).expect("a holder has ended");
-/// assert_eq!(report.finding, Finding::HolderEnded);
+/// assert_eq!((report.finding, report.certain), (Finding::HolderEnded, true));
 /// let holder = report.waits[0].holder.as_ref().expect("it is known");
 /// assert_eq!((holder.vp.user(), holder.ended, holder.others), (Some("thief"), true, 0));
 /// assert!(report.to_string().contains("'thief'"));

@@ -58,6 +58,27 @@ impl<T> fmt::Debug for VpLocal<T> {
 
 /// There are no values where this code runs: on a controller's own stack (in an assigner or a hook), or on an OS thread whose values have been
 /// dropped.
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{AccessError, CoreId, Event, Hooks, VpName, vp_local};
+///
+/// vp_local! {
+///     static TASK: &'static str = "none";
+/// }
+/// struct Blame;
+/// impl Hooks for Blame {
+///     fn event(&self, _: &Event) {}
+///     fn hog(&self, vp: &VpName, _: CoreId) -> bool {
+///         // Not on the VP's stack: it has no values here.
+///         let task: Result<&str, AccessError> = TASK.try_with(|task| *task);
+///         eprintln!("{vp}: {}", task.unwrap_or("unknown"));
+///         true
+///     }
+/// }
+/// assert_eq!(TASK.try_with(|task| *task), Ok("none"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AccessError;
