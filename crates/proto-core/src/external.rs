@@ -1,7 +1,11 @@
 //! External wake-ups: what an I/O reactor or another runtime uses to end a wait [design §1, rule 10].
+//!
+//! Clones of a waker are one party: the event learns that its wakers are gone when the last clone is. So a clone costs no request, and a
+//! [`std::task::Waker`] can be made of one, which reactors clone as they like.
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 use std::time::Instant;
 
 use crate::ended::Ended;
@@ -10,7 +14,8 @@ use crate::runtime::activity::Somebody;
 
 struct EventEnv<T> {
     value: Option<T>,
-    wakers: usize,
+    /// Every waker is gone.
+    over: bool,
     waiting: Waiters<Option<T>>,
 }
 
@@ -23,7 +28,7 @@ impl<T> RequestHandler<Await> for EventEnv<T> {
     fn handle(&mut self, _: Await, caller: Caller<'_, Option<T>>, hidden: &mut Hidden<'_>) {
         match self.value.take() {
             Some(value) => hidden.answer(caller, Some(value)),
-            None if self.wakers == 0 => hidden.answer(caller, None),
+            None if self.over => hidden.answer(caller, None),
             None => self.waiting.push(caller, hidden),
         }
     }
@@ -45,10 +50,8 @@ impl<T> RequestHandler<WakerGone> for EventEnv<T> {
     type Reply = ();
     const KIND: Kind = Kind::Release;
     fn handle(&mut self, _: WakerGone, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.wakers -= 1;
-        if self.wakers == 0 {
-            while self.waiting.resume_next(None, hidden).is_ok() {}
-        }
+        self.over = true;
+        while self.waiting.resume_next(None, hidden).is_ok() {}
         hidden.answer(caller, ());
     }
 }
@@ -74,9 +77,11 @@ pub(crate) fn is_awaited_by(wait: &crate::report::Wait) -> bool {
 /// ```
 pub struct ExternalEvent<T>(Arc<EnvCell<EventEnv<T>>>);
 
-/// Ends the wait of an [`ExternalEvent`], from any OS thread, signal-driven loop or other runtime.
+/// Ends the wait of an [`ExternalEvent`], from any OS thread, event loop or other runtime. Clones wake the same event.
 ///
 /// While one exists the program is *open*: a wait may still be ended from outside, so no verdict is certain.
+///
+/// Of one without a value a [`std::task::Waker`] can be made, to be left with an I/O reactor or a future.
 ///
 /// # Examples
 ///
@@ -86,9 +91,69 @@ pub struct ExternalEvent<T>(Arc<EnvCell<EventEnv<T>>>);
 /// waker.wake("kept");
 /// assert_eq!(event.wait(None), Ok(Some("kept")));
 /// ```
-pub struct ExternalWaker<T> {
+///
+/// A virtual processor waits for a future, which any reactor may drive:
+///
+/// ```
+/// use std::pin::pin;
+/// use std::task::{Context, Poll, Waker};
+///
+/// use proto_core::{Ended, external};
+///
+/// fn wait_for<T>(future: impl Future<Output = T>) -> Result<T, Ended> {
+///     let (event, waker) = external();
+///     let waker = Waker::from(waker);
+///     let mut future = pin!(future);
+///     loop {
+///         if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+///             return Ok(value);
+///         }
+///         event.wait(None)?;
+///     }
+/// }
+///
+/// // Two turns, woken in between by a thread of the future's own.
+/// let mut turns = 0;
+/// let future = std::future::poll_fn(move |context| {
+///     turns += 1;
+///     let waker = context.waker().clone();
+///     std::thread::spawn(move || waker.wake());
+///     if turns == 3 { Poll::Ready(turns) } else { Poll::Pending }
+/// });
+/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
+/// assert_eq!(runtime.run(|| wait_for(future))?, Ok(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ExternalWaker<T>(Arc<Party<T>>);
+
+/// What the clones of a waker share.
+struct Party<T> {
     event: Arc<EnvCell<EventEnv<T>>>,
+    // Dropped after the destructor below: as long as that resumes somebody, there is somebody.
     _open: Somebody,
+}
+
+impl<T> Clone for ExternalWaker<T> {
+    fn clone(&self) -> Self {
+        ExternalWaker(Arc::clone(&self.0))
+    }
+}
+
+/// Wakes without a value. Wakes before the next wait count as one, as they may for a [`Waker`].
+impl From<ExternalWaker<()>> for Waker {
+    fn from(waker: ExternalWaker<()>) -> Waker {
+        Waker::from(waker.0)
+    }
+}
+
+impl Wake for Party<()> {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.event.release(Set(()));
+    }
 }
 
 impl<T> fmt::Debug for ExternalEvent<T> {
@@ -115,8 +180,8 @@ impl<T> fmt::Debug for ExternalWaker<T> {
 /// ```
 #[track_caller]
 pub fn external<T: Send>() -> (ExternalEvent<T>, ExternalWaker<T>) {
-    let event = Arc::new(EnvCell::new(EventEnv { value: None, wakers: 1, waiting: Waiters::new() }));
-    (ExternalEvent(Arc::clone(&event)), ExternalWaker { event, _open: Somebody::new() })
+    let event = Arc::new(EnvCell::new(EventEnv { value: None, over: false, waiting: Waiters::new() }));
+    (ExternalEvent(Arc::clone(&event)), ExternalWaker(Arc::new(Party { event, _open: Somebody::new() })))
 }
 
 impl<T: Send> ExternalEvent<T> {
@@ -134,11 +199,11 @@ impl<T: Send> ExternalEvent<T> {
 impl<T> ExternalWaker<T> {
     /// Gives the waiting timeline `value`, or leaves it for the next wait, in place of one that was left before.
     pub fn wake(&self, value: T) {
-        self.event.release(Set(value));
+        self.0.event.release(Set(value));
     }
 }
 
-impl<T> Drop for ExternalWaker<T> {
+impl<T> Drop for Party<T> {
     fn drop(&mut self) {
         self.event.release(WakerGone);
     }
