@@ -13,7 +13,8 @@
 //! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
-//! | be woken by something outside | [`external`] |
+//! | be woken by something outside, or wait for a future | [`external`] |
+//! | know the runtime that my caller runs in | [`Runtime::current`] |
 //! | watch everything that orders timelines | [`Hooks`] |
 //!
 //! The words are those of the [design], whose rules comments in the code cite (`[design rule 7]`): a *VP* is a timeline with its own stack; a
@@ -98,7 +99,7 @@ pub use self::{
     process_builder::ProcessBuilder,
     process_error::ProcessError,
     report::{Finding, Holder, Report, Wait},
-    runtime::{Builder, Runtime, RuntimeError, ShutdownError, available_parallelism, blocking::blocking},
+    runtime::{Builder, Runtime, RuntimeError, RuntimeRef, ShutdownError, available_parallelism, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},
     task::join,
     vp::{

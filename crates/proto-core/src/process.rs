@@ -500,6 +500,8 @@ where
         Ok(_) => Ok(Process { inner, result }),
         Err(error) => {
             inner.give_up();
+            // Nobody else will, and the registry and the process would keep each other for ever.
+            inner.leave();
             Err(ProcessError::Spawn(error))
         }
     }

@@ -1,14 +1,15 @@
 //! What may be said of a process before it starts.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::Runtime;
 use crate::assign::Assigner;
 use crate::assign::instance::Instance;
 use crate::process::{self, OnSeedEnd, Options, Process};
 use crate::process_error::ProcessError;
+use crate::runtime::shared::Shared;
 
-/// A process that is to be started: made by [`Runtime::process`].
+/// A process that is to be started: made by [`Runtime::process`](crate::Runtime::process).
 ///
 /// # Examples
 ///
@@ -42,21 +43,26 @@ use crate::process_error::ProcessError;
 /// assert_eq!(process.wait()?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "a builder does nothing until `start` or `run`"]
 pub struct ProcessBuilder<'a> {
-    runtime: &'a Runtime,
+    shared: &'a Arc<Shared>,
     options: Options,
 }
 
+impl fmt::Debug for ProcessBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessBuilder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
 impl<'a> ProcessBuilder<'a> {
-    pub(crate) fn new(runtime: &'a Runtime) -> Self {
-        ProcessBuilder { runtime, options: Options::default() }
+    pub(crate) fn new(shared: &'a Arc<Shared>) -> Self {
+        ProcessBuilder { shared, options: Options::default() }
     }
 
     /// Its VPs belong to an assigner of the process's own, except those of languages that bring one ([`Scheduled`](crate::Scheduled)).
     pub fn assigner(mut self, assigner: impl Assigner) -> Self {
-        self.options.instance = Some(Arc::new(Instance::new(assigner, self.runtime.controllers())));
+        self.options.instance = Some(Arc::new(Instance::new(assigner, self.shared.cores.len())));
         self
     }
 
@@ -66,7 +72,7 @@ impl<'a> ProcessBuilder<'a> {
         self
     }
 
-    /// As [`Runtime::start`].
+    /// As [`Runtime::start`](crate::Runtime::start).
     ///
     /// # Errors
     ///
@@ -77,10 +83,10 @@ impl<'a> ProcessBuilder<'a> {
         F: FnOnce() -> T + Send + 'static,
     {
         // SAFETY: everything is 'static.
-        unsafe { process::start(self.runtime.shared(), self.options, f) }
+        unsafe { process::start(self.shared, self.options, f) }
     }
 
-    /// As [`Runtime::run`].
+    /// As [`Runtime::run`](crate::Runtime::run).
     ///
     /// # Errors
     ///
@@ -92,6 +98,6 @@ impl<'a> ProcessBuilder<'a> {
     {
         // SAFETY: `wait` is called before this returns, and returns when everything the process created has ended, or never runs
         // again (verdict).
-        unsafe { process::start(self.runtime.shared(), self.options, f) }?.wait()
+        unsafe { process::start(self.shared, self.options, f) }?.wait()
     }
 }

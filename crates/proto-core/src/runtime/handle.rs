@@ -9,7 +9,6 @@
 //! VPs, which cannot wait for its own end, it only asks: the controllers end when the last VP has.
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,9 +42,9 @@ use crate::vp::cancel;
 /// let mut words = vec!["b", "a"];
 /// runtime.run(|| words.sort())?; // borrows, and waits
 /// assert_eq!(words, ["a", "b"]);
-/// let name = runtime.start(Runtime::current_name)?;
+/// let here = runtime.start(|| Runtime::current().expect("a VP runs in one"))?;
 /// let hasty = runtime.start_with(Lifo, || 5)?;
-/// assert_eq!((name.wait()?.as_deref(), hasty.wait()?), (Some("main"), 5));
+/// assert_eq!((here.wait()?.name(), hasty.wait()?), ("main", 5));
 ///
 /// runtime.shutdown(Instant::now() + Duration::from_secs(5))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -146,8 +145,8 @@ impl Runtime {
     /// use proto_core::{Runtime, VpBuilder};
     ///
     /// // Made by an OS thread, it runs there.
-    /// let vp = VpBuilder::new().spawn(Runtime::current_name)?;
-    /// assert_eq!(vp.join().ok().flatten().as_deref(), Some(Runtime::global()?.name()));
+    /// let vp = VpBuilder::new().spawn(|| Runtime::current().expect("a VP runs in one"))?;
+    /// assert_eq!(vp.join().expect("it has not panicked").name(), Runtime::global()?.name());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn global() -> Result<&'static Runtime, RuntimeError> {
@@ -155,12 +154,6 @@ impl Runtime {
             Ok(runtime) => Ok(runtime),
             Err(error) => Err(error.clone()),
         }
-    }
-
-    /// The name of the runtime that the calling VP runs in; `None` on an OS thread. A library uses the runtime it finds itself
-    /// in, simply by creating VPs; it needs no handle for that.
-    pub fn current_name() -> Option<String> {
-        ctx::installed().and_then(Ctx::core).map(|core| core.shared().name.clone())
     }
 
     /// Its name.
@@ -212,7 +205,7 @@ impl Runtime {
 
     /// To start a process about which there is more to say.
     pub fn process(&self) -> ProcessBuilder<'_> {
-        ProcessBuilder::new(self)
+        ProcessBuilder::new(self.shared())
     }
 
     /// Runs `f` as a process and waits for it. `f` may borrow.
@@ -394,25 +387,4 @@ impl Drop for Handle {
             eprintln!("proto-runtime: runtime '{}' was dropped: {error}", shared.name);
         }
     }
-}
-
-/// How many timelines can compute at a time here: on a VP the number of its runtime's controllers, elsewhere the number of processors that the
-/// program may use, its quota of processor time included (which is how many controllers a runtime has unless said otherwise).
-///
-/// The answer of [`std::thread::available_parallelism`] is the calling OS thread's, and 1 on a controller that is pinned.
-///
-/// # Examples
-///
-/// ```
-/// let runtime = proto_core::Runtime::builder().controllers(3).build()?;
-/// assert_eq!(runtime.run(|| proto_core::available_parallelism().get())?, 3);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn available_parallelism() -> NonZero<usize> {
-    let count = match ctx::installed().and_then(Ctx::core) {
-        Some(core) => core.shared().cores.len(),
-        None => proto_arch::pin::usable_parallelism(),
-    };
-    NonZero::new(count).unwrap_or(NonZero::<usize>::MIN)
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `builder` | [`Builder`], how a runtime is made |
 //! | `handle` | [`Runtime`], the handle, and shutdown |
+//! | `current` | [`RuntimeRef`], the runtime that the caller runs in |
 //! | `core` | the state of one core |
 //! | `controller` | the loop of a controller, and switching |
 //! | `send` | how work gets to its core: making ready, new work |
@@ -24,6 +25,7 @@ pub(crate) mod blocking;
 mod builder;
 pub(crate) mod controller;
 pub(crate) mod core;
+mod current;
 mod handle;
 mod idle;
 pub(crate) mod mail;
@@ -35,5 +37,6 @@ pub(crate) mod timers;
 pub(crate) mod watchdog;
 
 pub use builder::{Builder, RuntimeError};
-pub use handle::{Runtime, ShutdownError, available_parallelism};
+pub use current::{RuntimeRef, available_parallelism};
+pub use handle::{Runtime, ShutdownError};
 pub(crate) use stacks::class_of;
