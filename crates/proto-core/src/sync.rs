@@ -2,10 +2,15 @@
 //!
 //! Everything in `kernel` takes its shared memory from here. Ordinarily that is `core`'s own; under `--cfg loom` it is
 //! loom's, whose scheduler then runs every interleaving, and every value that a weakly ordered load may return, of a
-//! small scenario (`kernel/model`). Loom's atomics cannot be made in a `const`, hence [`const_fn!`].
+//! small scenario (`kernel/model`). `model` lets a scenario leave an ordering out. Loom's atomics cannot be made in a `const`, hence [`const_fn!`].
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) mod model;
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+#[cfg(loom)]
+pub(crate) use model::{AtomicPtr, AtomicU32, AtomicU64};
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};

@@ -6,6 +6,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::kernel::done::Done;
+use crate::sync::model::{Half, Of, without};
 
 /// What a frame holds: the word, the owner's key, the job's result.
 struct Frame {
@@ -44,8 +45,7 @@ impl Frame {
     }
 }
 
-#[test]
-fn the_owner_waits_exactly_if_it_is_woken() {
+fn owner_and_runner() {
     loom::model(|| {
         let frame = Arc::new(Frame { done: Done::new(), key: UnsafeCell::new(0), result: UnsafeCell::new(0) });
         let runner = thread::spawn({
@@ -59,4 +59,39 @@ fn the_owner_waits_exactly_if_it_is_woken() {
         let woken = runner.join().unwrap();
         assert_eq!(woken, waits.then_some(5), "an owner waits, and nobody wakes it");
     });
+}
+
+#[test]
+fn the_owner_waits_exactly_if_it_is_woken() {
+    owner_and_runner();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_runners_release_the_owner_does_not_see_the_result() {
+    without(Half::Release, Of::Swaps, owner_and_runner);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_owners_acquire_it_does_not_see_the_result() {
+    without(Half::Acquire, Of::Loads, owner_and_runner);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_acquire_of_an_owner_that_comes_late_it_does_not_see_the_result() {
+    without(Half::Acquire, Of::FailedExchanges, owner_and_runner);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_owners_release_the_runner_does_not_see_the_key() {
+    without(Half::Release, Of::Exchanges, owner_and_runner);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_runners_acquire_it_does_not_see_the_key() {
+    without(Half::Acquire, Of::Swaps, owner_and_runner);
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 
 use crate::kernel::inbox::{Inbox, Link};
+use crate::sync::model::{Half, Of, without};
 
 #[repr(C)]
 struct Node {
@@ -28,8 +29,7 @@ fn open(link: NonNull<Link>) -> u32 {
     node.payload.with(|payload| unsafe { *payload })
 }
 
-#[test]
-fn two_producers_and_an_owner() {
+fn producers_and_owner() {
     loom::model(|| {
         let inbox = Arc::new(Inbox::new());
         let producers: Vec<_> = [10, 20]
@@ -53,6 +53,23 @@ fn two_producers_and_an_owner() {
         }
         assert_eq!(seen.len(), 4);
     });
+}
+
+#[test]
+fn two_producers_and_an_owner() {
+    producers_and_owner();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_producers_release_the_owner_sees_half_a_node() {
+    without(Half::Release, Of::Exchanges, producers_and_owner);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_owners_acquire_it_sees_half_a_node() {
+    without(Half::Acquire, Of::Swaps, producers_and_owner);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use loom::cell::UnsafeCell;
 use loom::thread;
 
 use crate::kernel::latent::{CAPACITY, Fate, LatentList, Owner, Popped, Steal};
+use crate::sync::model::{Half, Of, without};
 use crate::sync::{Asymmetric, Barrier, Ordering, fence};
 
 /// A task: its contents, written by the owner before the push; and how often it ran (not a part of the model).
@@ -136,18 +137,52 @@ impl Barrier for WithoutBoth {
     fn heavy() {}
 }
 
-#[test]
-fn a_thief_sees_whole_tasks_without_any_barrier() {
-    // On the machine the light barrier orders nothing for the other side's eyes; in the models above it is a fence, and
-    // would hide a store of `head` that is too weak. Here entries may run twice, but none is seen half-written.
-    loom::model(|| {
+/// On the machine the light barrier orders nothing for the other side's eyes; in the models above it is a fence, and
+/// would hide an ordering that is too weak. Here entries may run twice, but none is seen half-written.
+fn whole_tasks(theft: fn(&LatentList<Job, WithoutBoth>) -> Steal<Job>, publish: bool) {
+    loom::model(move || {
         let scene = Scene::<WithoutBoth>::new(2);
-        let thief = Scene::thief(&scene, LatentList::steal_hard);
+        let thief = Scene::thief(&scene, theft);
         scene.push(0);
+        if publish {
+            scene.owner().publish();
+        }
         scene.push(1);
         while scene.pop() {}
         thief.join().expect("the thief panicked");
     });
+}
+
+#[test]
+fn thieves_see_whole_tasks_without_any_barrier() {
+    whole_tasks(LatentList::steal_hard, false);
+    whole_tasks(LatentList::steal, true);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_a_push_a_hard_thief_sees_half_a_task() {
+    without(Half::Release, Of::Stores, || whole_tasks(LatentList::steal_hard, false));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_its_acquire_a_hard_thief_sees_half_a_task() {
+    without(Half::Acquire, Of::Loads, || whole_tasks(LatentList::steal_hard, false));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_a_publication_a_cheap_thief_sees_half_a_task() {
+    without(Half::Release, Of::Exchanges, || whole_tasks(LatentList::steal, true));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_its_acquire_a_cheap_thief_sees_half_a_task() {
+    // It acquires twice: what is in the slot by its look at the word, the rest by its exchange too.
+    let cheap = || whole_tasks(LatentList::steal, true);
+    without(Half::Acquire, Of::Loads, || without(Half::Acquire, Of::Exchanges, cheap));
 }
 
 #[test]
@@ -229,9 +264,8 @@ fn a_slot_is_used_again_under_a_hard_thief() {
     });
 }
 
-#[test]
-fn a_slot_is_used_again_under_a_cheap_thief() {
-    // The owner takes the public entry back and publishes another one in the same slot.
+/// The owner takes the public entry back and publishes another one in the same slot.
+fn slot_is_used_again() {
     loom::model(|| {
         let scene = Scene::<Asymmetric>::new(2);
         scene.push(0);
@@ -244,6 +278,23 @@ fn a_slot_is_used_again_under_a_cheap_thief() {
         thief.join().expect("the thief panicked");
         scene.each_ran_once();
     });
+}
+
+#[test]
+fn a_slot_is_used_again_under_a_cheap_thief() {
+    slot_is_used_again();
+}
+
+#[test]
+#[should_panic(expected = "runs of entry")]
+fn without_the_acquire_of_its_look_a_thief_takes_what_was_in_the_slot_before() {
+    without(Half::Acquire, Of::Loads, slot_is_used_again);
+}
+
+#[test]
+#[should_panic(expected = "runs of entry")]
+fn without_the_acquire_of_an_exchange_that_failed_a_thief_takes_what_was_in_the_slot_before() {
+    without(Half::Acquire, Of::FailedExchanges, slot_is_used_again);
 }
 
 /// The timeline at base 1 suspends while a thief is at work; the entry below stays.

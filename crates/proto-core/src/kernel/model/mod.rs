@@ -1,7 +1,7 @@
 //! Loom models of the kernels: small scenarios, every interleaving within the preemption bound.
 //!
-//! A scenario's first lines tell its story. A twin that leaves a fence out and must fail (`should_panic`) shows that
-//! the model can see the fault it is there for.
+//! A scenario's first lines tell its story. A twin that leaves a fence or an ordering out (`sync::model`) and must fail
+//! (`should_panic`) shows that the model can see the fault it is there for.
 //!
 //! A preemption bound of 2 is for every day (`ci/test.sh`), 4 for the deep run (`ci/deep.sh`): there are faults that take three
 //! preemptions. Beware of what the barrier's stand-in hides: its light half is a fence here and none on the machine, so what one

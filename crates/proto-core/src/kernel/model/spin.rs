@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 
 use crate::kernel::spin::SpinWord;
+use crate::sync::model::{Half, Of, without};
 
 struct Environment {
     word: SpinWord,
@@ -23,8 +24,7 @@ impl Environment {
     }
 }
 
-#[test]
-fn a_pass_is_exclusive_and_seen_by_the_next() {
+fn passes() {
     loom::model(|| {
         let environment = Arc::new(Environment { word: SpinWord::new(), state: UnsafeCell::new(0) });
         // Two only: two waiters would yield to one another for ever while the model keeps the holder off.
@@ -40,6 +40,23 @@ fn a_pass_is_exclusive_and_seen_by_the_next() {
         // SAFETY: the other thread has ended.
         assert_eq!(environment.state.with(|state| unsafe { *state }), 3);
     });
+}
+
+#[test]
+fn a_pass_is_exclusive_and_seen_by_the_next() {
+    passes();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_an_unlock_a_pass_is_not_seen_by_the_next() {
+    without(Half::Release, Of::Swaps, passes);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_acquire_of_a_lock_it_does_not_see_the_pass_before() {
+    without(Half::Acquire, Of::Swaps, passes);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use loom::sync::Mutex;
 use loom::thread;
 
 use crate::kernel::wait::{End, EndResult, Holding, Interrupt, Interrupted, Key, Lost, Place, WaitWord};
+use crate::sync::model::{Half, Of, without};
 
 /// A wait and the place of its reply; what `claim, write, publish` protects.
 struct Record {
@@ -43,8 +44,7 @@ impl Record {
     }
 }
 
-#[test]
-fn one_of_answer_drop_deadline_and_cancel_wins() {
+fn answer_drop_deadline_and_cancel() {
     // A wait with two tokens: one is answered, one is dropped, on two other cores, while time runs out here and then a
     // cancel comes.
     loom::model(|| {
@@ -84,6 +84,99 @@ fn one_of_answer_drop_deadline_and_cancel_wins() {
         }
         record.word.retire();
     });
+}
+
+#[test]
+fn one_of_answer_drop_deadline_and_cancel_wins() {
+    answer_drop_deadline_and_cancel();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_an_end_the_reply_is_not_seen() {
+    without(Half::Release, Of::Stores, answer_drop_deadline_and_cancel);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_acquire_of_a_poll_the_reply_is_not_seen() {
+    without(Half::Acquire, Of::Loads, answer_drop_deadline_and_cancel);
+}
+
+/// The key of the first wait of any word: for who knows it from nobody.
+fn first_key() -> Key {
+    WaitWord::new().arm_free()
+}
+
+/// The timeline says where the reply goes, and arms; a claimer comes meanwhile.
+fn arming_and_claim() {
+    loom::model(|| {
+        let record = Record::new();
+        let claimer = {
+            let record = Arc::clone(&record);
+            thread::spawn(move || record.word.claim(first_key()).map(|_claim| assert_eq!(record.read(), 3)).is_ok())
+        };
+        // SAFETY: loom reports it if the claimer reads already.
+        record.reply.with_mut(|reply| unsafe { *reply = 3 });
+        record.word.arm_free();
+        claimer.join().expect("the claimer panicked");
+    });
+}
+
+#[test]
+fn who_claims_sees_where_the_reply_goes() {
+    arming_and_claim();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_an_arming_the_claimer_does_not_see_where() {
+    without(Half::Release, Of::Stores, arming_and_claim);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_acquire_of_a_claim_it_does_not_see_where() {
+    // It reads the word twice, and acquires by both.
+    without(Half::Acquire, Of::Loads, || without(Half::Acquire, Of::Exchanges, arming_and_claim));
+}
+
+/// A resumer that comes while the timeline arms has changed something, and leaves the note that makes the timeline look.
+fn arming_and_note() {
+    loom::model(|| {
+        let record = Record::new();
+        let resumer = {
+            let record = Arc::clone(&record);
+            thread::spawn(move || {
+                // SAFETY: loom reports it if the timeline reads already.
+                record.reply.with_mut(|change| unsafe { *change = 4 });
+                record.word.end(first_key(), End::Abandoned)
+            })
+        };
+        let key = record.word.begin_arming();
+        let noted = record.word.finish_arming(key).missed;
+        if noted {
+            assert_eq!(record.read(), 4);
+        }
+        assert_eq!(resumer.join().expect("the resumer panicked") == EndResult::Noted, noted);
+    });
+}
+
+#[test]
+fn who_finds_a_note_sees_what_came_before_it() {
+    arming_and_note();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_release_of_a_note_the_timeline_does_not_see_what_came_before() {
+    without(Half::Release, Of::Exchanges, arming_and_note);
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn without_the_acquire_of_who_finds_a_note_it_does_not_see_what_came_before() {
+    without(Half::Acquire, Of::Swaps, arming_and_note);
 }
 
 #[test]
