@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::lang::Gate;
@@ -13,7 +14,10 @@ struct Bell {
     waiting: Waiters<u32, Loan<Desk>>,
 }
 
-struct Desk;
+#[derive(Default)]
+struct Desk {
+    waiting: Waiters<u32>,
+}
 /// Waits at the bell.
 struct Listen(Loan<Desk>);
 /// Takes a timeline out, waits for `gone` after saying so by `taken`, and sends it on to its desk.
@@ -23,7 +27,33 @@ struct Ring<'a> {
 }
 /// Sends two on, each to what the other lent.
 struct Mix;
+/// Sends a timeline on, to stay at its desk.
+struct RingForLong(Stay);
 struct Serve;
+/// Says so, stays at the desk until `noted`, and then waits there. What it leaves is dropped after that.
+struct Stay {
+    entered: Arc<AtomicBool>,
+    noted: Arc<AtomicBool>,
+    leaves: Until,
+}
+/// Lets one go who waits at the desk.
+struct Dismiss;
+
+/// Is not dropped before something has happened.
+struct Until(Arc<AtomicBool>);
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        until(&self.0);
+    }
+}
+
+fn until(happened: &AtomicBool) {
+    // ORDERING: Acquire pairs with the Release of who says so.
+    while !happened.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+}
 
 impl RequestHandler<Listen> for Bell {
     type Reply = u32;
@@ -60,6 +90,35 @@ impl RequestHandler<Mix> for Bell {
     }
 }
 
+impl RequestHandler<RingForLong> for Bell {
+    type Reply = bool;
+    const KIND: Kind = Kind::Binding;
+    fn handle(&mut self, RingForLong(stay): RingForLong, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        let (token, loan) = self.waiting.take_next(hidden).expect("somebody waits");
+        let sent = hidden.forward(token, loan, stay).is_ok();
+        hidden.answer(caller, sent);
+    }
+}
+
+impl RequestHandler<Stay> for Desk {
+    type Reply = u32;
+    fn handle(&mut self, Stay { entered, noted, leaves }: Stay, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
+        entered.store(true, Ordering::Release);
+        until(&noted);
+        self.waiting.push(caller, hidden);
+        hidden.drop_later(leaves);
+    }
+}
+
+impl RequestHandler<Dismiss> for Desk {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, _: Dismiss, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        let _ = self.waiting.resume_next(2, hidden);
+        hidden.answer(caller, ());
+    }
+}
+
 impl RequestHandler<Serve> for Desk {
     type Reply = u32;
     fn handle(&mut self, _: Serve, caller: Caller<'_, u32>, hidden: &mut Hidden<'_>) {
@@ -91,7 +150,7 @@ fn one_that_has_given_up_and_asks_for_something_else_is_not_sent_on() {
     watched("gives up while it is sent on", || {
         let runtime = runtime(1);
         let bell = EnvCell::new(Bell { waiting: Waiters::new() });
-        let desk = EnvCell::new(Desk);
+        let desk = EnvCell::new(Desk::default());
         let other = Gate::new();
         let (taken, gone) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|threads| {
@@ -128,7 +187,7 @@ fn another_ones_loan_is_refused_and_nobody_is_left_waiting() {
     watched("another one's loan", || {
         let runtime = runtime(2);
         let bell = EnvCell::new(Bell { waiting: Waiters::new() });
-        let desks = [EnvCell::new(Desk), EnvCell::new(Desk)];
+        let desks = [EnvCell::new(Desk::default()), EnvCell::new(Desk::default())];
         runtime
             .run(|| {
                 scope(|s| {
@@ -146,5 +205,33 @@ fn another_ones_loan_is_refused_and_nobody_is_left_waiting() {
                 });
             })
             .unwrap();
+    });
+}
+
+/// Whoever sends a wait on from outside looks after a cancel that came meanwhile when it may be over, and its runtime gone. (What shows it is
+/// a tool that sees freed memory.)
+#[test]
+fn a_wait_that_is_sent_on_from_outside_may_end_with_its_runtime_at_once() {
+    watched("sent on from outside", || {
+        let runtime = runtime(1);
+        let bell = Arc::new(EnvCell::new(Bell { waiting: Waiters::new() }));
+        let desk = Arc::new(EnvCell::new(Desk::default()));
+        let [entered, noted, gone] = [(); 3].map(|()| Arc::new(AtomicBool::new(false)));
+        let of_vp = (bell.clone(), desk.clone());
+        let process = runtime.start(move || of_vp.0.request_lending(&of_vp.1, Listen, None)).unwrap();
+        await_listeners(&bell, 1);
+        let stay = Stay { entered: entered.clone(), noted: noted.clone(), leaves: Until(gone.clone()) };
+        let ringer = std::thread::spawn(move || bell.request(RingForLong(stay)));
+        until(&entered);
+        process.cancel().unwrap();
+        // The only core has looked when it comes to this.
+        runtime.run(|| ()).unwrap();
+        noted.store(true, Ordering::Release);
+        desk.release(Dismiss);
+        let outcome = process.wait();
+        assert!(matches!(outcome, Ok(Ok(2) | Err(Ended::Cancelled))), "{outcome:?}");
+        drop(runtime);
+        gone.store(true, Ordering::Release);
+        assert_eq!(ringer.join().unwrap(), Ok(true));
     });
 }

@@ -18,7 +18,8 @@ use super::node::Node;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;
 use crate::ctx::{self, Ctx};
-use crate::kernel::wait::{End, Forward};
+use crate::kernel::wait::{End, Forward, Place};
+use crate::runtime::send::Recheck;
 use crate::vp::block::Block;
 
 /// What has become of the request that is being handled.
@@ -37,9 +38,8 @@ pub(crate) enum Status {
 /// A request that was not simply sent by the timeline that runs here.
 #[derive(Debug)]
 pub(crate) enum Origin {
-    /// The requester is not here: its wait was claimed to be forwarded. Used up (`None`) when it is queued again; then `recheck` says whether
-    /// a deadline or cancel was noted meanwhile.
-    Forwarded { forward: Option<Forward>, recheck: bool },
+    /// The requester is not here: its wait was claimed to be forwarded. Used up (`None`) when it is queued again.
+    Forwarded(Option<Forward>),
     /// The request is one branch of a select; this is its node.
     Branch(NonNull<Node>),
     /// Sent after a pass of the timeline that runs here, on its behalf. It has no number of its own: by then another core may look at the
@@ -146,6 +146,20 @@ impl<'h> Hidden<'h> {
     #[inline]
     pub(crate) fn run_after(&mut self, ctx: &'static Ctx) {
         self.after.run(ctx);
+    }
+
+    /// Ends the forwarding of the wait of `block`: it goes to `place`. Notes, if a deadline or cancel came meanwhile, that its home core
+    /// looks again after the unlock. Under the lock.
+    pub(super) fn finish_forward(&mut self, block: &'static Block, forward: Forward, place: Place) {
+        // Before the wait is open to others, who may end it, and with it the runtime that it keeps alive.
+        let recheck = Recheck::new(block);
+        if block.wait.finish_forward(forward, place).is_empty() {
+            return;
+        }
+        if let Some(recheck) = recheck {
+            // SAFETY: it borrows nothing.
+            unsafe { self.after.op(move |_| recheck.ask()) };
+        }
     }
 
     /// Notes that `timeline`, whose wait was just won and whose reply is written, is to be made ready.

@@ -16,7 +16,6 @@ use crate::ended::{Ended, payload_text};
 use crate::hooks;
 use crate::kernel::spin::Version;
 use crate::kernel::wait::{End, Forward};
-use crate::runtime::send;
 use crate::vp::block::Block;
 
 impl<E> EnvCell<E> {
@@ -120,20 +119,13 @@ impl<E> EnvCell<E> {
     ) where
         E: RequestHandler<R>,
     {
-        let mut origin = Origin::Forwarded { forward: Some(forward), recheck: false };
+        let mut origin = Origin::Forwarded(Some(forward));
         // SAFETY: duties of the caller; `origin` is this frame's.
         let status =
             unsafe { self.pass(ctx, block, To::bare(reply), request, place, &raw mut origin, ctx.attention()) };
         // From here on `self` may be gone, unless `forward` is still there: then the frame that borrows it waits.
-        let Origin::Forwarded { forward, recheck } = origin else {
-            unreachable!("nobody changes the kind of an origin")
-        };
-        let Some(forward) = forward else {
-            if recheck {
-                send::recheck(block);
-            }
-            return;
-        };
+        let Origin::Forwarded(forward) = origin else { unreachable!("nobody changes the kind of an origin") };
+        let Some(forward) = forward else { return };
         match status {
             Ok((Status::Answered, _)) => {
                 let claim = block.wait.claim_forwarded(forward);

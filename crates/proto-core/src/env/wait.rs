@@ -138,10 +138,10 @@ pub(crate) fn enqueue<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>, slot: 
             // SAFETY: the select's frame holds its nodes until its wait is over and they are unlinked.
             node = unsafe { branch.as_ref() };
         }
-        Some(Origin::Forwarded { forward, recheck }) => {
+        Some(Origin::Forwarded(forward)) => {
             let forward = forward.take().expect("a forwarded request is queued once");
             node.key.set(forward.key());
-            *recheck = !block.wait.finish_forward(forward, Place::Queued).is_empty();
+            hidden.finish_forward(block, forward, Place::Queued);
         }
     }
     node.reply.set(caller.to.reply.cast());
@@ -173,10 +173,10 @@ pub(crate) fn arm_token<T>(hidden: &mut Hidden<'_>, caller: &Caller<'_, T>) -> S
         None | Some(Origin::Posted) => block.wait.arm_free(),
         // SAFETY: as in `enqueue`.
         Some(Origin::Branch(branch)) => unsafe { branch.as_ref() }.key(),
-        Some(Origin::Forwarded { forward, recheck }) => {
+        Some(Origin::Forwarded(forward)) => {
             let forward = forward.take().expect("a forwarded request is suspended once");
             let key = forward.key();
-            *recheck = !block.wait.finish_forward(forward, Place::Free).is_empty();
+            hidden.finish_forward(block, forward, Place::Free);
             key
         }
     };

@@ -1,6 +1,6 @@
 //! How work gets to the core that runs it: timelines made ready, new work, orphans.
 //!
-//! `make_ready`, `deliver`, `wake`, `recheck` are called by anybody; `bear` by what runs on a core; `orphan` by a `Work` that is dropped,
+//! `make_ready`, `deliver`, `wake` are called by anybody; `Recheck` is for who forwards a wait; `bear` by what runs on a core; `orphan` by a `Work` that is dropped,
 //! wherever that is.
 //!
 //! # The dangerous race
@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use super::controller::{instance_of, set_crowded};
 use super::core::Core;
 use super::mail;
-use super::shared::Visit;
+use super::shared::{Shared, Visit};
 use crate::assign::Work;
 use crate::ctx::{self, Ctx};
 use crate::kernel::inbox::{Link, Pushed};
@@ -62,7 +62,7 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
         // SAFETY: this code runs on that core; the closure only pushes.
         unsafe { home.owner(|owner| owner.local.push_back(block)) };
         set_crowded(home, true);
-    } else if ctx.core().is_some_and(|here| std::ptr::eq(here.shared(), home.shared())) {
+    } else if is_of(ctx, home.shared()) {
         deliver(home, block);
     } else {
         let _visit = Visit::new(home.shared());
@@ -88,19 +88,42 @@ pub(crate) fn wake(core: &Core) {
     shared.sleep.notify(core.index, shared);
 }
 
-/// A deadline or a cancel was noted while the wait of `block` was on its way to another environment: its home core looks again. (An OS thread
-/// that notes its deadline looks again by itself.)
-#[cold]
-pub(crate) fn recheck(block: &'static Block) {
-    let birth = block.birth();
-    if let Some(home) = block.home() {
-        mail::post(home, Box::new(move |core| look_again(core, block, birth)));
+/// A deadline or a cancel may be noted while the wait of a VP is on its way to another environment: then its home core looks again. (An
+/// OS thread that notes its deadline looks again by itself.)
+///
+/// Made while the wait is still claimed: from then on it keeps the home's memory, as a [`Visit`] does.
+pub(crate) struct Recheck {
+    home: &'static Core,
+    block: &'static Block,
+    birth: u64,
+    _visit: Option<Visit<'static>>,
+}
+
+impl Recheck {
+    /// For who has claimed the wait of `block`. `None`: an OS thread.
+    pub(crate) fn new(block: &'static Block) -> Option<Recheck> {
+        let home = block.home()?;
+        let visits = !ctx::installed().is_some_and(|ctx| is_of(ctx, home.shared()));
+        Some(Recheck { home, block, birth: block.birth(), _visit: visits.then(|| Visit::new(home.shared())) })
     }
+
+    #[cold]
+    pub(crate) fn ask(self) {
+        let (block, birth) = (self.block, self.birth);
+        mail::post(self.home, Box::new(move |core| look_again(core, block, birth)));
+    }
+}
+
+/// Whether `ctx` is a core's of this runtime, which then does not end while code runs there.
+#[inline]
+fn is_of(ctx: &Ctx, shared: &Shared) -> bool {
+    ctx.core().is_some_and(|here| std::ptr::eq(here.shared(), shared))
 }
 
 /// Carries out what may have been noted for the wait of `block`. On its home core.
 fn look_again(core: &'static Core, block: &'static Block, birth: u64) {
-    if block.birth() != birth || !block.is_started() {
+    // One that has moved has run since, and looked whether it is cancelled.
+    if block.birth() != birth || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
         return;
     }
     // SAFETY: it has started.

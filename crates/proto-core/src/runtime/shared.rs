@@ -54,10 +54,10 @@ pub(crate) struct Shared {
     pub(crate) visitors: AtomicUsize,
 }
 
-/// Keeps a runtime's memory while somebody from outside makes one of its timelines ready.
+/// Keeps a runtime's memory while somebody from outside makes one of its timelines ready, or has sent its wait on and asks its core to look again.
 ///
 /// Until the timeline is in its core's inbox it keeps its runtime alive. From then on it may run, and be the last, so that the
-/// runtime ends while the waker still looks whether the core sleeps.
+/// runtime ends while the waker still looks whether the core sleeps. The same holds once a wait that was sent on is open to others.
 pub(crate) struct Visit<'a>(&'a Shared);
 
 impl<'a> Visit<'a> {
