@@ -25,11 +25,13 @@ use crate::sync::{Mutex, OnceLock};
 /// ```
 /// use proto_lang_mutex::Singleton;
 ///
+/// static CONFIG: Singleton<String> = Singleton::new();
 /// fn config() -> &'static str {
-///     static READ: Singleton<String> = Singleton::new();
-///     READ.run(|| "read once".to_owned())
+///     CONFIG.run(|| "read once".to_owned())
 /// }
+/// assert_eq!(CONFIG.get(), None);
 /// assert_eq!(config(), config());
+/// assert!(CONFIG.get().is_some());
 /// ```
 #[derive(Debug, Default)]
 pub struct Singleton<T>(OnceLock<T>);
@@ -83,7 +85,6 @@ vp_local! {
 /// # Examples
 ///
 /// ```
-/// use std::cell::Cell;
 /// let counted = proto_lang_mutex::atomic(|| 1 + proto_lang_mutex::atomic(|| 1));
 /// assert_eq!(counted, 2);
 /// ```
@@ -98,6 +99,16 @@ pub fn atomic<R>(f: impl FnOnce() -> R) -> R {
 }
 
 /// Transactions were nested against their order.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::{OutOfOrder, transaction, try_transaction};
+///
+/// let wrong: OutOfOrder = transaction(7, || try_transaction(7, || ())).unwrap_err();
+/// assert_eq!((wrong.inside, wrong.wanted), (7, 7));
+/// eprintln!("{wrong}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfOrder {
     /// The number of the innermost transaction that the timeline is in.

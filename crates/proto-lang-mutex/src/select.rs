@@ -141,6 +141,22 @@ impl<'a, R> Select<'a, R> {
     /// # Panics
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::{Receiver, Select};
+    /// use std::time::Instant;
+    ///
+    /// /// The first word of two sources, if one comes before `deadline`.
+    /// fn first(left: &Receiver<String>, right: &Receiver<String>, deadline: Instant) -> Option<String> {
+    ///     Select::new().recv(left, Result::ok).recv(right, Result::ok).wait_until(deadline)?
+    /// }
+    /// let ((_one, left), (two, right)) = (proto_lang_mutex::channel(), proto_lang_mutex::channel());
+    /// assert_eq!(first(&left, &right, Instant::now()), None);
+    /// two.send("right".to_owned()).unwrap();
+    /// assert_eq!(first(&left, &right, Instant::now()).as_deref(), Some("right"));
+    /// ```
     #[track_caller]
     pub fn wait_until(self, deadline: Instant) -> Option<R> {
         self.waiting.wait(Some(deadline)).in_time().map(|(_, result)| result)

@@ -42,6 +42,7 @@ impl fmt::Debug for Locals {
 /// let deep = |key: &'static VpLocal<usize>| key.scope(2, || write("deep"));
 /// assert_eq!(deep(&INDENT), "  deep");
 /// assert_eq!(write("plain"), "plain");
+/// assert!(INDENT.try_with(|_| ()).is_ok());
 /// // Another timeline has its own.
 /// let other = INDENT.scope(4, || scope(|s| s.spawn(|| write("other")).join()));
 /// assert_eq!(other.ok().as_deref(), Some("other"));

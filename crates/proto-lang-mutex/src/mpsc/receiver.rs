@@ -18,6 +18,23 @@ use crate::time;
 ///     s.spawn(|| receiver.recv()); // a receiver is not `Sync`
 /// });
 /// ```
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, Receiver, RecvTimeoutError};
+/// use std::time::Instant;
+///
+/// let (sender, numbers): (_, Receiver<u32>) = mpsc::channel();
+/// assert_eq!(numbers.recv_deadline(Instant::now()), Err(RecvTimeoutError::Timeout));
+/// (1..=4).try_for_each(|n| sender.send(n))?;
+/// drop(sender);
+/// assert_eq!(numbers.recv(), Ok(1));
+/// let even: Vec<_> = numbers.iter().filter(|n| n % 2 == 0).collect(); // until no sender is left
+/// assert_eq!(even, [2, 4]);
+/// assert!(numbers.recv().is_err());
+/// # Ok::<(), mpsc::SendError<u32>>(())
+/// ```
 pub struct Receiver<T> {
     pub(crate) channel: Arc<Channel<T>>,
     /// `Send`, but not `Sync`.
@@ -137,12 +154,53 @@ pub struct Values<T, R, const WAITS: bool> {
 }
 
 /// An iterator over what a [`Receiver`] receives; see [`Receiver::iter`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, Iter};
+///
+/// fn longest(words: Iter<'_, String>) -> Option<String> {
+///     words.max_by_key(String::len)
+/// }
+/// let (sender, receiver) = mpsc::channel();
+/// sender.send("word".to_owned()).unwrap();
+/// drop(sender);
+/// assert_eq!(longest(receiver.iter()).as_deref(), Some("word"));
+/// ```
 pub type Iter<'a, T> = Values<T, &'a Receiver<T>, true>;
 
 /// An iterator over what is there already; see [`Receiver::try_iter`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, TryIter};
+///
+/// fn now(numbers: TryIter<'_, u32>) -> u32 {
+///     numbers.sum()
+/// }
+/// let (sender, receiver) = mpsc::channel();
+/// assert_eq!(now(receiver.try_iter()), 0); // there may be some later
+/// sender.send(5).unwrap();
+/// assert_eq!(now(receiver.try_iter()), 5);
+/// ```
 pub type TryIter<'a, T> = Values<T, &'a Receiver<T>, false>;
 
 /// An iterator over what a [`Receiver`] receives, which it owns.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, IntoIter};
+///
+/// let (sender, receiver) = mpsc::channel();
+/// sender.send(1).unwrap();
+/// let mut numbers: IntoIter<u32> = receiver.into_iter();
+/// assert_eq!(numbers.next(), Some(1));
+/// drop(numbers);
+/// assert!(sender.send(2).is_err(), "the receiver went with it");
+/// ```
 pub type IntoIter<T> = Values<T, Receiver<T>, true>;
 
 impl<T, R: Borrow<Receiver<T>>, const WAITS: bool> Iterator for Values<T, R, WAITS> {

@@ -11,11 +11,45 @@ use crate::time;
 /// The sending end of a [`channel`](super::channel). Each clone is a sender of its own.
 ///
 /// `BOUNDED` says whether the queue has a bound, so that sending may wait: see [`SyncSender`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, Sender};
+/// use proto_lang_mutex::thread;
+///
+/// fn report(place: &'static str, log: &Sender<&'static str>) {
+///     let log = log.clone();
+///     thread::spawn(move || log.send(place));
+/// }
+/// let (log, lines) = mpsc::channel();
+/// report("here", &log);
+/// report("there", &log);
+/// drop(log);
+/// let mut lines: Vec<_> = lines.iter().collect();
+/// lines.sort();
+/// assert_eq!(lines, ["here", "there"]);
+/// ```
 pub struct Sender<T, const BOUNDED: bool = false> {
     pub(crate) channel: Arc<Channel<T>>,
 }
 
 /// The sending end of a [`sync_channel`](super::sync_channel). Each clone is a sender of its own.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::mpsc::{self, SendTimeoutError, SyncSender, TrySendError};
+/// use std::time::Instant;
+///
+/// let (sender, receiver): (SyncSender<u32>, _) = mpsc::sync_channel(1);
+/// sender.send(1)?;
+/// assert_eq!(sender.try_send(2), Err(TrySendError::Full(2)));
+/// assert_eq!(sender.send_deadline(3, Instant::now()), Err(SendTimeoutError::Timeout(3)));
+/// drop(receiver);
+/// assert_eq!(sender.try_send(4), Err(TrySendError::Disconnected(4)));
+/// # Ok::<(), mpsc::SendError<u32>>(())
+/// ```
 pub type SyncSender<T> = Sender<T, true>;
 
 impl<T, const BOUNDED: bool> Sender<T, BOUNDED> {

@@ -36,6 +36,19 @@ impl BarrierEnv {
 }
 
 /// What a [`Barrier::wait`] returns: whether the caller is the leader of its round.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{Barrier, BarrierWaitResult};
+///
+/// let alone = Barrier::new(1);
+/// let round: BarrierWaitResult = alone.wait();
+/// if round.is_leader() {
+///     // what one of them does for all
+/// }
+/// assert!(round.is_leader());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BarrierWaitResult(bool);
 

@@ -17,6 +17,18 @@ struct CondvarEnv {
 }
 
 /// Whether a timed wait of a [`Condvar`] ended because its time was over.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{Condvar, Mutex, WaitTimeoutResult};
+/// use std::time::Instant;
+///
+/// let (data, changed) = (Mutex::new(0), Condvar::new());
+/// let (_guard, result) = changed.wait_until(data.lock().unwrap(), Some(Instant::now())).unwrap();
+/// let result: WaitTimeoutResult = result;
+/// assert!(result.timed_out());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitTimeoutResult(bool);
 
@@ -146,6 +158,22 @@ impl Condvar {
     /// # Panics
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::{Condvar, Mutex};
+    /// use std::time::Duration;
+    ///
+    /// let (items, changed) = (Mutex::new(vec![1]), Condvar::new());
+    /// let mut next = || {
+    ///     let guard = items.lock().unwrap();
+    ///     let (mut items, result) = changed.wait_timeout_while(guard, Duration::from_millis(1), |it| it.is_empty()).unwrap();
+    ///     (items.pop(), result.timed_out())
+    /// };
+    /// assert_eq!(next(), (Some(1), false));
+    /// assert_eq!(next(), (None, true));
+    /// ```
     #[track_caller]
     pub fn wait_timeout_while<'a, T: ?Sized>(
         &self,

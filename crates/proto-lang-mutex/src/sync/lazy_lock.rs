@@ -22,6 +22,17 @@ use crate::time;
 /// static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| "made when first used".split(' ').collect());
 /// assert_eq!(WORDS.len(), 4);
 /// ```
+///
+/// Made ahead of its first use, or looked at without waiting long for whoever makes it:
+///
+/// ```
+/// use proto_lang_mutex::sync::LazyLock;
+/// use std::time::Duration;
+///
+/// let lazy = LazyLock::new(|| 6 * 7);
+/// assert_eq!(LazyLock::force(&lazy), &42);
+/// assert_eq!(LazyLock::force_timeout(&lazy, Duration::ZERO), Some(&42));
+/// ```
 pub struct LazyLock<T, F = fn() -> T>(Lazy<T, F>);
 
 impl<T: UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}

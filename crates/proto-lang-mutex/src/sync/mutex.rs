@@ -202,6 +202,18 @@ impl<T: ?Sized> Mutex<T> {
     /// # Panics
     ///
     /// As [`lock`](Self::lock).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::{Mutex, TryLockError};
+    /// use std::time::Instant;
+    ///
+    /// let mutex = Mutex::new(5);
+    /// let guard = mutex.try_lock_until(Instant::now()).unwrap(); // it is free: no time is needed
+    /// assert!(matches!(mutex.try_lock_until(Instant::now()), Err(TryLockError::WouldBlock)));
+    /// # drop(guard);
+    /// ```
     #[track_caller]
     pub fn try_lock_until(&self, deadline: Instant) -> TryLockResult<MutexGuard<'_, T>> {
         self.lock_by(Some(deadline))

@@ -20,6 +20,23 @@ use crate::time;
 /// START.call_once(|| times += 1);
 /// assert_eq!(times, 1);
 /// ```
+///
+/// To wait for it without doing it:
+///
+/// ```
+/// use proto_lang_mutex::sync::Once;
+/// use proto_lang_mutex::thread;
+/// use std::time::{Duration, Instant};
+///
+/// static START: Once = Once::new();
+/// assert!(!START.wait_until(Instant::now()));
+/// thread::scope(|s| {
+///     s.spawn(|| START.wait());
+///     s.spawn(|| START.wait_force()); // also if a first try panics
+///     START.call_once_timeout(Duration::from_secs(1), || {});
+/// });
+/// assert!(START.is_completed());
+/// ```
 #[derive(Debug)]
 pub struct Once(SetOnce<()>);
 
@@ -27,6 +44,18 @@ impl UnwindSafe for Once {}
 impl RefUnwindSafe for Once {}
 
 /// What [`Once::call_once_force`] tells its closure.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{Once, OnceState};
+/// use std::panic::catch_unwind;
+///
+/// static START: Once = Once::new();
+/// assert!(catch_unwind(|| START.call_once(|| panic!("at first"))).is_err());
+/// START.call_once_force(|state: &OnceState| assert!(state.is_poisoned()));
+/// assert!(START.is_completed());
+/// ```
 #[derive(Debug)]
 pub struct OnceState {
     poisoned: bool,

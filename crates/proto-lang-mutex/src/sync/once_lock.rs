@@ -18,6 +18,26 @@ use crate::time;
 /// assert_eq!(HOME.get_or_init(|| "here".to_owned()), "here");
 /// assert_eq!(HOME.set("there".to_owned()), Err("there".to_owned()));
 /// ```
+///
+/// To wait for whoever sets it, and to have it to oneself:
+///
+/// ```
+/// use proto_lang_mutex::sync::OnceLock;
+/// use proto_lang_mutex::thread;
+/// use std::time::{Duration, Instant};
+///
+/// let mut port = OnceLock::new();
+/// assert_eq!(port.wait_until(Instant::now()), None);
+/// thread::scope(|s| {
+///     let reader = s.spawn(|| *port.wait());
+///     port.get_or_init_timeout(Duration::from_secs(1), || 80);
+///     assert_eq!(reader.join().unwrap(), 80);
+/// });
+/// assert_eq!(port.wait_timeout(Duration::ZERO), Some(&80));
+/// *port.get_mut().unwrap() = 443;
+/// assert_eq!(port.take(), Some(443));
+/// assert_eq!(port.into_inner(), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnceLock<T>(SetOnce<T>);
 

@@ -30,6 +30,39 @@ poison::lock_with_data! {
     /// LIMITS.write().unwrap().1 = 10;
     /// assert_eq!(*LIMITS.read().unwrap(), (0, 10));
     /// ```
+    ///
+    /// Without waiting, or not for long; and the data without a lock:
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::RwLock;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let mut lock = RwLock::new(1);
+    /// let reader = lock.try_read_until(Instant::now()).unwrap(); // nobody writes: no time is needed
+    /// assert!(lock.try_write().is_err());
+    /// assert!(lock.try_write_for(Duration::from_millis(1)).is_err());
+    /// drop(reader);
+    /// *lock.try_write_until(Instant::now()).unwrap() += 1;
+    /// *lock.get_mut().unwrap() += 1;
+    /// assert_eq!(lock.into_inner().unwrap(), 3);
+    /// ```
+    ///
+    /// Poison, and how to declare the data sound again:
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::RwLock;
+    /// use proto_lang_mutex::thread;
+    ///
+    /// static LOCK: RwLock<u32> = RwLock::new(0);
+    /// let panicked = thread::spawn(|| {
+    ///     let _guard = LOCK.write();
+    ///     panic!("while it writes");
+    /// });
+    /// assert!(panicked.join().is_err());
+    /// assert!(LOCK.is_poisoned() && LOCK.read().is_err());
+    /// LOCK.clear_poison();
+    /// assert_eq!(*LOCK.read().unwrap(), 0);
+    /// ```
     RwLock, RawRwLock, try_read, Sync
 }
 
@@ -48,6 +81,17 @@ poison::lock_with_data! {
 pub type RwLockReadGuard<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>, &'a Guarded<T>>;
 
 /// Access for reading to a part of the data of an [`RwLock`]; made by `RwLockReadGuard::map`, and can be mapped itself.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{MappedRwLockReadGuard, RwLock, RwLockReadGuard};
+///
+/// let pair = RwLock::new((1, vec!["two"]));
+/// let words: MappedRwLockReadGuard<'_, Vec<&str>> = RwLockReadGuard::map(pair.read().unwrap(), |pair| &pair.1);
+/// let words = MappedRwLockReadGuard::filter_map(words, |words| words.get(7)).unwrap_err();
+/// assert_eq!(*words, ["two"]);
+/// ```
 pub type MappedRwLockReadGuard<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>>;
 
 /// Access for writing to the data of an [`RwLock`]; leaves when dropped.
@@ -76,6 +120,17 @@ pub type MappedRwLockReadGuard<'a, T> = Guard<'a, RawRwLock, OpenedShared<'a, T>
 pub type RwLockWriteGuard<'a, T> = Guard<'a, RawRwLock, Opened<'a, T>, &'a Guarded<T>>;
 
 /// Access for writing to a part of the data of an [`RwLock`]; made by `RwLockWriteGuard::map`, and can be mapped itself.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{MappedRwLockWriteGuard, RwLock, RwLockWriteGuard};
+///
+/// let nested = RwLock::new((1, (2, 3)));
+/// let inner: MappedRwLockWriteGuard<'_, _> = RwLockWriteGuard::map(nested.write().unwrap(), |n| &mut n.1);
+/// *MappedRwLockWriteGuard::map(inner, |n| &mut n.0) = 5;
+/// assert_eq!(*nested.read().unwrap(), (1, (5, 3)));
+/// ```
 pub type MappedRwLockWriteGuard<'a, T> = Guard<'a, RawRwLock, Opened<'a, T>>;
 
 impl<T: ?Sized + Sync> RwLock<T> {

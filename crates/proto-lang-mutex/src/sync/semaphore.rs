@@ -55,6 +55,19 @@ impl SemaphoreEnv {
 pub struct Semaphore(EnvCell<SemaphoreEnv>);
 
 /// Permits of a [`Semaphore`], which go back when this is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::sync::{Semaphore, SemaphorePermit};
+///
+/// let memory = Semaphore::new(8);
+/// let large: SemaphorePermit<'_> = memory.acquire_many(6);
+/// assert_eq!((large.count(), memory.available_permits()), (6, 2));
+/// assert!(memory.try_acquire_many(3).is_none());
+/// drop(large);
+/// assert_eq!(memory.available_permits(), 8);
+/// ```
 #[derive(Debug)]
 #[must_use = "the permits go back at once if this is not kept"]
 pub struct SemaphorePermit<'a> {

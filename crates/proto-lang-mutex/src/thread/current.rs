@@ -5,6 +5,21 @@ use std::sync::Arc;
 use proto_core::VpRef;
 
 /// A handle to a thread: a virtual processor, or an operating-system thread that uses these constructs.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread::{self, Thread};
+///
+/// let parked = thread::Builder::new().name("parked".to_owned()).spawn(thread::park)?;
+/// let thread: Thread = parked.thread().clone();
+/// assert_eq!(thread.name(), Some("parked"));
+/// assert_ne!(thread.id(), thread::current().id());
+/// println!("{} runs on {:?}", thread.vp().name(), thread.vp().home());
+/// thread.unpark();
+/// parked.join().unwrap();
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub(super) vp: VpRef,
@@ -12,6 +27,17 @@ pub struct Thread {
 }
 
 /// A number that no other thread of the program has.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread::{self, ThreadId};
+/// use std::collections::HashMap;
+///
+/// let mut names: HashMap<ThreadId, &str> = HashMap::new();
+/// names.insert(thread::current().id(), "here");
+/// assert!(thread::spawn(move || !names.contains_key(&thread::current().id())).join().unwrap());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadId(u64);
 

@@ -8,6 +8,23 @@ use proto_core::{JoinError, resume_unwind};
 use super::{Builder, Thread};
 
 /// A place to start threads that borrow from outside of it; see [`scope`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread::{self, Scope};
+///
+/// /// Threads that do nothing until they are told to go.
+/// fn idlers<'scope>(s: &'scope Scope<'scope, '_>, count: usize) {
+///     for _ in 0..count {
+///         s.spawn(|| loop { thread::park() });
+///     }
+/// }
+/// thread::scope(|s| {
+///     idlers(s, 3);
+///     s.cancel().expect("panics unwind here"); // all of the scope that still run
+/// });
+/// ```
 #[derive(Debug)]
 pub struct Scope<'scope, 'env> {
     pub(super) inner: &'scope proto_core::Scope<'scope, 'env>,
@@ -90,6 +107,24 @@ impl<'scope> Scope<'scope, '_> {
 }
 
 /// Joins a thread of a scope.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread::{self, ScopedJoinHandle};
+///
+/// let numbers = [1, 2, 3];
+/// let sum = thread::scope(|s| {
+///     let sum: ScopedJoinHandle<'_, u32> = s.spawn(|| {
+///         thread::park();
+///         numbers.iter().sum()
+///     });
+///     assert!(!sum.is_finished());
+///     sum.thread().unpark();
+///     sum.join()
+/// });
+/// assert_eq!(sum.unwrap(), 6);
+/// ```
 pub struct ScopedJoinHandle<'scope, T> {
     pub(super) handle: proto_core::ScopedJoinHandle<'scope, T>,
     pub(super) thread: Thread,

@@ -40,6 +40,24 @@ pub fn spawn<F: FnOnce() -> T + Send + 'static, T: Send + 'static>(f: F) -> Join
 /// assert_eq!(thread.join().unwrap(), 3);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+///
+/// A thread of a scope, with its place and its rank:
+///
+/// ```
+/// use proto_lang_mutex::thread;
+///
+/// let runtime = proto_core::Runtime::builder().controllers(2).assigner(proto_core::Priority).build()?;
+/// let second = runtime.cores()[1];
+/// let mut home = None;
+/// runtime.run(|| {
+///     thread::scope(|s| {
+///         let urgent = thread::Builder::new().priority(255).home(second);
+///         urgent.spawn_scoped(s, || home = thread::current().vp().home()).map(drop)
+///     })
+/// })??;
+/// assert_eq!(home, Some(second));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until `spawn`"]
 pub struct Builder {
@@ -119,6 +137,22 @@ impl Builder {
 }
 
 /// Joins a thread: waits for its end and gives its value. Dropped, the thread runs on by itself.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::thread::{self, JoinHandle};
+/// use std::time::Instant;
+///
+/// let parked: JoinHandle<u32> = thread::spawn(|| {
+///     thread::park();
+///     5
+/// });
+/// let parked = parked.join_until(Instant::now()).expect_err("nobody has unparked it");
+/// assert!(!parked.is_finished());
+/// parked.thread().unpark();
+/// assert_eq!(parked.join().unwrap(), 5);
+/// ```
 pub struct JoinHandle<T> {
     handle: proto_core::JoinHandle<T>,
     thread: Thread,
