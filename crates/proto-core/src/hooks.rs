@@ -2,7 +2,8 @@
 //!
 //! Requests, births, ends, resumes (the tie-points), and assignments are told to every [`Hooks`] of the runtime, with names that are the same from run
 //! to run for programs that share only through constructs (std's atomics and locks are outside, and so is every promise about them).
-//! Off, hooks cost the one branch on the attention word that a request takes anyway.
+//! Off, hooks cost the one branch on the attention word that a request takes anyway. On, the fast path that passes no door is left: the second closure of a
+//! `join` is no call, but always a VP of its own (`task`).
 //!
 //! `request` is called under the environment's lock, so the order of the calls of one object is the order of its requests: each event carries its
 //! predecessor on the object, which is the edge of the order log.
@@ -20,6 +21,7 @@ use crate::ctx::{Ctx, attention};
 use crate::ended::payload_text;
 use crate::env::Info;
 use crate::env::cell::CellHead;
+use crate::kernel::wait::End;
 use crate::report::Report;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
@@ -46,7 +48,7 @@ use crate::vp::block::Block;
 ///             Event::Ready { vp, why, .. } => format!("{vp} is ready: {why:?}"),
 ///             Event::Assigned { vp, core } => format!("{vp} runs on core {}", core.index()),
 ///             Event::Request { vp, number, request, .. } => format!("{vp} sends its request {number}: {request}"),
-///             Event::Resumed { vp, by } => format!("{vp} goes on: {by:?}"),
+///             Event::Resumed { vp, by, cause } => format!("{vp} goes on: {cause:?} by {by:?}"),
 ///             Event::Ended { vp } => format!("{vp} has ended"),
 ///             _ => return,
 ///         };
@@ -100,16 +102,18 @@ pub enum Event {
         object: (VpName, u64),
         /// Where the request was sent from.
         sent_from: &'static Location<'static>,
-        /// The request before this one on the same object, if hooks were on: timeline (see [`VpRef::id`](crate::VpRef::id)) and its
-        /// request's number. The edge of the order log.
-        after: Option<(u64, u64)>,
+        /// The request before this one on the same object, if hooks were on: who sent it, and which of its requests that was. The edge of the order
+        /// log.
+        after: Option<(VpName, u64)>,
     },
-    /// A tie-point: a waiting timeline's wait was ended by another one.
+    /// A tie-point: a waiting timeline's wait was ended.
     Resumed {
         /// Who waited.
         vp: VpName,
         /// Who ended the wait; `None`: the runtime itself (a deadline, a cancel, an end of something).
         by: Option<VpName>,
+        /// Why it ended.
+        cause: Cause,
     },
     /// Work became ready on a core.
     Ready {
@@ -127,6 +131,26 @@ pub enum Event {
         /// The core.
         core: CoreId,
     },
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Another timeline of the runtime answered it.
+    Request,
+    /// It was for the second closure of a [`join`](crate::join()), and that has returned. Such a wait is no request.
+    Task,
+    /// An OS thread, or a timeline of another runtime, answered it.
+    External,
+    /// Its deadline came.
+    Deadline,
+    /// It was cancelled.
+    Cancel,
+    /// Its token was dropped without an answer.
+    Abandoned,
+    /// The environment it waited in broke.
+    Broken,
 }
 
 /// Told of everything that orders timelines. Installed with [`Builder::hooks`](crate::Builder::hooks).
@@ -271,16 +295,16 @@ pub(crate) fn ended(block: &'static Block) {
 /// Under the lock of `head`.
 #[cold]
 pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Info, place: &'static Location<'static>) {
-    let id = crate::VpRef::of(block).id();
+    let vp = VpName::of(block);
     let number = block.requests.get();
     // SAFETY: the lock is held, and no other reference to the cold part is alive.
     let cold = unsafe { head.cold() };
-    let after = cold.last.replace((id, number));
-    let object = cold.name.get_or_insert_with(|| (VpName::of(block), number)).clone();
+    let after = cold.last.replace((vp.clone(), number));
+    let object = cold.name.get_or_insert_with(|| (vp.clone(), number)).clone();
     tell(
         block,
         &Event::Request {
-            vp: VpName::of(block),
+            vp,
             number,
             request: (info.request)(),
             environment: (info.environment)(),
@@ -292,9 +316,31 @@ pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Inf
     );
 }
 
+/// The wait of `block` was ended by what runs with `ctx`, which has not made it ready yet.
 #[cold]
 pub(crate) fn resumed(ctx: &Ctx, block: &'static Block) {
-    tell(block, &Event::Resumed { vp: VpName::of(block), by: ctx.current().map(VpName::of) });
+    if block.is_thread() {
+        // It may have gone on already, and belongs to no runtime.
+        return;
+    }
+    // SAFETY: it waits, so it has started.
+    let key = unsafe { block.node() }.key.get();
+    let cause = match key.and_then(|key| block.wait.poll(key)) {
+        Some(End::Deadline) => Cause::Deadline,
+        Some(End::Cancelled) => Cause::Cancel,
+        Some(End::Abandoned) => Cause::Abandoned,
+        Some(End::Broken) => Cause::Broken,
+        Some(End::Answered(_)) | None => match (ctx.core(), block.home()) {
+            (Some(here), Some(home)) if std::ptr::eq(here.shared(), home.shared()) => Cause::Request,
+            _ => Cause::External,
+        },
+    };
+    resumed_for(ctx, block, cause);
+}
+
+#[cold]
+pub(crate) fn resumed_for(ctx: &Ctx, block: &'static Block, cause: Cause) {
+    tell(block, &Event::Resumed { vp: VpName::of(block), by: ctx.current().map(VpName::of), cause });
 }
 
 #[cold]

@@ -89,7 +89,7 @@ pub use self::{
         Downgrade, Frozen, Grant, Guard, Guarded, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant,
         RangeShares, SharedGrant, SharedRange, Shares,
     },
-    hooks::{Event, Hooks},
+    hooks::{Cause, Event, Hooks},
     join::{JoinError, JoinHandle},
     language::{Language, Scheduled, language, of_process},
     lock::{Absentees, Held, RawLock, RawRwLock},

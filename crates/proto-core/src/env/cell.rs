@@ -65,7 +65,7 @@ pub(crate) struct ColdPart {
     /// For people: who requested something here first while hooks were on, and with which of its requests [design rule 9].
     pub(crate) name: Option<(crate::vp::VpName, u64)>,
     /// For the order log: the last request, while hooks are on.
-    pub(crate) last: Option<(u64, u64)>,
+    pub(crate) last: Option<(crate::vp::VpName, u64)>,
 }
 
 impl CellHead {

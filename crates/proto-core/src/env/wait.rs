@@ -30,7 +30,7 @@ use super::token::{Caller, Forwarded, Suspended};
 use super::{Info, Kind, RequestHandler};
 use crate::ctx::{Ctx, attention};
 use crate::ended::Ended;
-use crate::hooks;
+use crate::hooks::{self, Cause};
 use crate::kernel::spin::{SpinWord, Version};
 use crate::kernel::wait::{End, Interrupt, Key, Place};
 use crate::runtime::{controller, send};
@@ -379,6 +379,19 @@ pub(crate) fn schedule(ctx: &'static Ctx, block: &'static Block) {
     if ctx.attention() & attention::HOOKS != 0 {
         hooks::resumed(ctx, block);
     }
+    go_on(ctx, block);
+}
+
+/// As [`schedule`], of a timeline that waited for a latent task.
+pub(crate) fn schedule_joiner(ctx: &'static Ctx, block: &'static Block) {
+    if ctx.attention() & attention::HOOKS != 0 {
+        hooks::resumed_for(ctx, block, Cause::Task);
+    }
+    go_on(ctx, block);
+}
+
+#[inline]
+fn go_on(ctx: &'static Ctx, block: &'static Block) {
     match block.home() {
         Some(home) => send::make_ready(ctx, home, block),
         None => crate::runtime::attach::make_ready(block),

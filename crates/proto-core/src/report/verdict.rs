@@ -27,6 +27,8 @@ use std::time::Duration;
 
 use super::list::{self, Found};
 use super::{Finding, Report, suspicion};
+use crate::ctx;
+use crate::hooks;
 use crate::kernel::wait::{Interrupt, Key};
 use crate::process::ProcessInner;
 use crate::runtime::shared::Shared;
@@ -75,7 +77,7 @@ pub(super) fn quiet(runtimes: &[Arc<Shared>]) -> Option<u64> {
             if alive
                 && (!shared.sleep.is_asleep_hint(core.index)
                     || !core.inbox.is_empty_hint()
-                    || core.ctx.attention() & crate::ctx::attention::MAIL != 0
+                    || core.ctx.attention() & ctx::attention::MAIL != 0
                     || core.next_deadline.load(Ordering::Acquire) != u64::MAX)
             {
                 return None;
@@ -177,6 +179,9 @@ fn doom(standing: &Standing) -> usize {
     }
     for block in &ready {
         if let Some(home) = block.home() {
+            if home.shared().hooks.any() {
+                hooks::resumed(ctx::get(), block);
+            }
             send::deliver(home, block);
         }
     }

@@ -17,7 +17,8 @@ use super::core::Core;
 use super::mail;
 use super::shared::{Shared, Visit};
 use crate::assign::Work;
-use crate::ctx::{self, Ctx};
+use crate::ctx::{self, Ctx, attention};
+use crate::hooks;
 use crate::kernel::inbox::{Link, Pushed};
 use crate::kernel::wait::Interrupt;
 use crate::vp::block::{Block, mode};
@@ -66,6 +67,10 @@ pub(crate) fn make_ready(ctx: &'static Ctx, home: &'static Core, block: &'static
         deliver(home, block);
     } else {
         let _visit = Visit::new(home.shared());
+        if home.shared().hooks.any() && ctx.attention() & attention::HOOKS == 0 && block.is_started() {
+            // Not told by whoever ended the wait, who has no hooks of its own.
+            hooks::resumed(ctx, block);
+        }
         deliver(home, block);
     }
 }

@@ -115,7 +115,7 @@ where
     let (Some(core), Some(block)) = (ctx.core(), ctx.current()) else {
         return join_outside(a, b);
     };
-    if ctx.attention() & (WANTED | attention::SLEEPER | attention::HOOKS) != 0 {
+    if ctx.attention() & (WANTED | attention::SLEEPER) != 0 {
         attend(ctx, core, block);
     }
     let around = block.inline_job();
@@ -147,7 +147,7 @@ where
     let core = if cfg!(feature = "migrate") { ctx::get().core().unwrap_or(core) } else { core };
     let top = match index {
         // SAFETY: this code runs on that core.
-        Ok(index) if core.ctx.attention() & (WANTED | attention::CANCEL) == 0 => unsafe {
+        Ok(index) if core.ctx.attention() & (WANTED | attention::CANCEL | attention::HOOKS) == 0 => unsafe {
             core.latent.owner().take_top(index, whole)
         },
         _ => Top::Other,
@@ -206,6 +206,9 @@ fn take_back(
     if ctx.attention() & WANTED != 0 && top == Top::Other {
         attend(ctx, core, block);
     }
+    if ctx::get().attention() & attention::HOOKS != 0 && top == Top::Other {
+        return take_back_told(job, block, index.is_ok(), place);
+    }
     let Ok(index) = index else { return run_inline(job, block) };
     // SAFETY: it lies in the caller's frame.
     let head = unsafe { job.as_ref() };
@@ -239,6 +242,26 @@ fn take_ticket_back(job: NonNull<JobHead>, block: &'static Block, place: &'stati
     } else {
         await_job(ctx::get(), head, block, place);
     }
+}
+
+/// As [`take_back`], with hooks: the job is never run inline.
+#[cold]
+#[inline(never)]
+fn take_back_told(job: NonNull<JobHead>, block: &'static Block, listed: bool, place: &'static Location<'static>) {
+    let ctx = ctx::get();
+    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
+    // SAFETY: it lies in the caller's frame.
+    let head = unsafe { job.as_ref() };
+    // One with a ticket has its VP already, which was told of: that one takes it.
+    if head.ticket.take().is_none() {
+        // SAFETY: this code runs on that core.
+        let mine = !listed || matches!(unsafe { core.latent.owner() }.pop(0), Popped::Mine(_));
+        if mine {
+            super::make_ordinary(core, job.as_ptr());
+            drop(head.ticket.take());
+        }
+    }
+    await_job(ctx, head, block, place);
 }
 
 /// Runs the job on this stack, as a child of its own.

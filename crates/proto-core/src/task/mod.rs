@@ -19,6 +19,8 @@
 //! the job.
 //!
 //! A VP that leaves its core detaches all its latent tasks, so the list is empty whenever a controller runs.
+//!
+//! With hooks, no job is run inline: one that nobody took gets a VP of its own at its join, and so has its birth, end and requests told under its own name.
 
 mod join;
 
@@ -134,7 +136,7 @@ impl Drop for Won {
             let key = head.key.get().expect("an awaited job has its waiter's key");
             if let Ok(claim) = owner.wait.claim(key) {
                 owner.wait.publish(claim);
-                crate::env::wait::schedule(crate::ctx::get(), owner);
+                crate::env::wait::schedule_joiner(crate::ctx::get(), owner);
             }
         }
     }
