@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::lang::{Gate, Lock, sleep};
 use common::programs::ALL;
-use common::{build, sized, watched};
-use proto_core::{Cause, Event, Hooks, Runtime, join, scope, yield_now};
+use common::{build, runtime, sized, watched};
+use proto_core::{Cause, Event, Hooks, Runtime, VpBuilder, join, scope, yield_now};
 
 #[derive(Default)]
 struct Log(Mutex<Vec<Event>>);
@@ -204,5 +204,22 @@ fn a_resume_says_its_cause() {
         assert_eq!(cause_of(&events, "vp 1:0.1"), (Cause::Deadline, false), "the clock");
         assert_eq!(cause_of(&events, "vp 1:0.2"), (Cause::External, true));
         assert_eq!(cause_of(&events, "vp 1:0.3"), (Cause::Cancel, false));
+    });
+}
+
+/// A name says who made whom, not who ran what where.
+#[test]
+fn names_are_the_same_with_hooks_and_without() {
+    let names = |runtime: Runtime| {
+        let name = || VpBuilder::new().spawn(|| ()).unwrap().name().to_string();
+        let program = || (join(name, || join(name, || (name(), name()))), name());
+        runtime.run(program).unwrap()
+    };
+    watched("names", || {
+        let without = names(runtime(1));
+        assert_eq!(without, names(build(Runtime::builder().controllers(1).hooks(Arc::new(Log::default())))));
+        let ((first, (second, (third, fourth))), fifth) = without;
+        assert_eq!([first, second, third], ["vp 1:0.1", "vp 1:0.0.1", "vp 1:0.0.0.0"]);
+        assert_eq!([fourth, fifth], ["vp 1:0.0.0.1", "vp 1:0.2"]);
     });
 }

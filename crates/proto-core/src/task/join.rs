@@ -178,7 +178,7 @@ const WANTED: u32 = attention::TICK | attention::STEAL | attention::MAIL | atten
 
 /// Which child of its parent a fork is.
 #[inline(always)]
-fn next_child(block: &Block, around: *const JobHead) -> u32 {
+pub(crate) fn next_child(block: &Block, around: *const JobHead) -> u32 {
     // SAFETY: the job that runs inline lies in a frame below this one.
     let children = match unsafe { around.as_ref() } {
         Some(around) => &around.children,

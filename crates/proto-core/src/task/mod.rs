@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub use join::join;
+pub(crate) use join::next_child;
 
 use crate::assign::Work;
 use crate::ctx::{Ctx, attention};

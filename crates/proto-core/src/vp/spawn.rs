@@ -321,6 +321,9 @@ fn name(block: &Block, parent: Option<&Block>, user: Option<Arc<str>>) {
         block.path[0].store(0, Ordering::Relaxed);
         return extra::set_name(block, user, &[]);
     };
+    if !parent.inline_job().is_null() {
+        return name_in_job(block, parent, user);
+    }
     let number = parent.children.get();
     parent.children.set(number.wrapping_add(1));
     let depth = usize::from(parent.depth.get());
@@ -337,6 +340,15 @@ fn name(block: &Block, parent: Option<&Block>, user: Option<Arc<str>>) {
     }
     let mut path: SmallVec<[u32; 32]> = VpName::of(parent).path().iter().copied().collect();
     path.push(number);
+    set_path(block, &path, user);
+}
+
+/// As [`name`], of a VP that is made by the latent task that `parent`, which runs here, runs inline: it is the task's child, as if that had a VP.
+#[cold]
+fn name_in_job(block: &Block, parent: &Block, user: Option<Arc<str>>) {
+    let mut path: SmallVec<[u32; 32]> = VpName::of(parent).path().iter().copied().collect();
+    VpName::push_inline(&mut path, parent.inline_job());
+    path.push(crate::task::next_child(parent, parent.inline_job()));
     set_path(block, &path, user);
 }
 
