@@ -180,7 +180,7 @@ pub trait Hooks: Send + Sync {
     fn event(&self, event: &Event);
 
     /// A VP has held its core for 10 ms while other work of the core is ready. Return `true` to keep the runtime from writing that to
-    /// standard error.
+    /// standard error, which it does once for each VP, and once a second.
     fn hog(&self, vp: &VpName, core: CoreId) -> bool {
         let _ = (vp, core);
         false

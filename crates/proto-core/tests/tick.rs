@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -95,26 +96,131 @@ impl Hooks for Hogs {
     }
 }
 
+/// Spins without a request until `over`.
+fn spin(over: impl Fn() -> bool) {
+    while !over() {
+        std::hint::spin_loop();
+    }
+}
+
+impl Hogs {
+    /// How often a VP that the user gave this name was named.
+    fn times(&self, name: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|(vp, _)| vp.contains(name)).count()
+    }
+}
+
 #[test]
-fn a_loop_without_requests_is_named_while_others_wait() {
-    watched("hog", || {
+fn loops_without_requests_are_named_once_each_while_others_wait() {
+    watched("hogs", || {
         let hogs = Arc::new(Hogs::default());
-        let runtime = build(Runtime::builder().controllers(1).hooks(hogs.clone()));
-        let seen = Arc::clone(&hogs);
+        let runtime = build(Runtime::builder().controllers(2).hooks(hogs.clone()));
+        let cores = runtime.cores();
+        let (named, done) = (AtomicBool::new(false), AtomicBool::new(false));
         runtime
-            .run(move || {
+            .run(|| {
                 scope(|s| {
-                    s.spawn(|| ());
-                    // Holds the core until it was named.
-                    while seen.0.lock().unwrap().is_empty() {
-                        std::hint::spin_loop();
+                    let vp = |name: &str, core| VpBuilder::new().name(name).home(cores[core]);
+                    for core in 0..2 {
+                        // Somebody who is ready while the others spin.
+                        s.spawn_with(vp("waits", core), || {
+                            while !done.load(Ordering::Relaxed) {
+                                yield_now()
+                            }
+                        })
+                        .unwrap();
                     }
+                    s.spawn_with(vp("first", 0), || {
+                        spin(|| hogs.times("first") > 0);
+                        named.store(true, Ordering::Relaxed);
+                        // In one piece with the above, for as many ticks again at least.
+                        spin(|| hogs.times("second") > 0);
+                        done.store(true, Ordering::Relaxed);
+                    })
+                    .unwrap();
+                    s.spawn_with(vp("second", 1), || {
+                        while !named.load(Ordering::Relaxed) {
+                            yield_now();
+                        }
+                        spin(|| hogs.times("second") > 0);
+                    })
+                    .unwrap();
                 });
             })
             .unwrap();
-        let hogs = hogs.0.lock().unwrap();
-        assert_eq!(hogs.len(), 1, "named once, not every millisecond");
-        assert!(hogs[0].0.contains("1:0"), "the VP that held the core is named: {hogs:?}");
+        assert_eq!(hogs.times("first"), 1, "named once, not every millisecond");
+        assert_eq!(hogs.times("second"), 1);
+        let all = hogs.0.lock().unwrap();
+        assert_eq!(all.len(), 2, "nobody else is: {all:?}");
+        for ((_, core), expected) in all.iter().zip(&cores) {
+            assert_eq!(core, expected, "where it spins");
+        }
+    });
+}
+
+/// As [`Hogs`], and lets the runtime write.
+#[derive(Default)]
+struct Listens(Hogs);
+
+impl Hooks for Listens {
+    fn event(&self, _: &Event) {}
+
+    fn hog(&self, vp: &VpName, core: CoreId) -> bool {
+        !self.0.hog(vp, core)
+    }
+}
+
+/// Names the child in the environment.
+const CHILD: &str = "PROTO_HOGS";
+
+/// Does nothing unless it is run as a child.
+#[test]
+fn the_child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let listens = Arc::new(Listens::default());
+    let runtime = build(Runtime::builder().controllers(1).hooks(listens.clone()));
+    let hogs = &listens.0;
+    let over = AtomicBool::new(false);
+    runtime
+        .run(|| {
+            scope(|s| {
+                s.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        yield_now()
+                    }
+                });
+                let first = s.spawn_with(VpBuilder::new().name("first"), || {
+                    spin(|| hogs.times("first") == 1);
+                    yield_now();
+                    // It was named in this second, so this one is named later, if it goes on for so long.
+                    let second = s.spawn_with(VpBuilder::new().name("second"), || {
+                        let until = Instant::now() + Duration::from_secs(3);
+                        spin(|| Instant::now() >= until && hogs.times("second") > 0);
+                    });
+                    second.unwrap().join().unwrap();
+                    // Hooks hear of it again.
+                    spin(|| hogs.times("first") == 2);
+                });
+                first.unwrap().join().unwrap();
+                over.store(true, Ordering::Relaxed);
+            });
+        })
+        .unwrap();
+}
+
+#[test]
+fn each_hog_is_written_to_standard_error_once() {
+    watched("hogs written", || {
+        let exe = std::env::current_exe().unwrap();
+        let output = Command::new(exe).args(["--exact", "the_child", "--nocapture"]).env(CHILD, "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        for name in ["'first'", "'second'"] {
+            let lines = text.lines().filter(|line| line.contains(name) && line.contains("has held core"));
+            assert_eq!(lines.count(), 1, "{name}: {text}");
+        }
     });
 }
 

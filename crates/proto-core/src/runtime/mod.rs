@@ -13,7 +13,8 @@
 //! | `stacks` | fibers and stacks of a core |
 //! | `thread` | the OS thread of a controller |
 //! | `timers` | deadlines of a core's VPs |
-//! | `watchdog` | the tick, the coarse clock, deadlines of busy cores, VPs that hold their core |
+//! | `watchdog` | the tick, the coarse clock, deadlines of busy cores |
+//! | `hogs` | VPs that hold their core |
 //! | `attach` | OS threads that are no controllers |
 //! | `blocking` | calls that block the OS thread |
 //! | `mail` | what other threads ask of a controller |
@@ -27,6 +28,7 @@ pub(crate) mod controller;
 pub(crate) mod core;
 mod current;
 mod handle;
+mod hogs;
 mod idle;
 pub(crate) mod mail;
 pub(crate) mod send;

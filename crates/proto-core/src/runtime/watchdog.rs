@@ -1,7 +1,7 @@
 //! The watchdog: one OS thread for each runtime that looks at the cores from outside.
 //!
 //! Every millisecond while any core runs a VP and has other work ready: it sets the tick in that core's attention word [design rule 14]. It raises
-//! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for 10 ms, by the time its OS thread has really run, while others wait. When nothing
+//! the timer bit of a busy core whose deadline has come, and names a VP that has held its core for long (`hogs`). When nothing
 //! of this can be needed it looks every 10 ms, and when all cores sleep it sleeps as well, but wakes once more to look for what is stuck (`report`). It also does what controllers may not
 //! do themselves (`leave`).
 //!
@@ -12,24 +12,21 @@
 //! `kernel::sleep`. While a core is busy the watchdog does not sleep, and what is set then is seen at its next look.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use proto_arch::park::Parker;
 
 use super::core::Core;
+use super::hogs::Hogs;
 use super::shared::Shared;
 use crate::ctx::attention;
 use crate::report::verdict;
 use crate::sync::{Asymmetric, Barrier};
-use crate::vp::VpName;
-use crate::vp::block::Block;
 
-const TICK: Duration = Duration::from_millis(1);
+pub(super) const TICK: Duration = Duration::from_millis(1);
 const LAZY: Duration = Duration::from_millis(10);
-/// Ticks after which a VP that has not come by is named.
-const HOGGING: u32 = 10;
 
 /// Milliseconds since the program's first look, as of the last look of any watchdog: good enough for "since when".
 static COARSE: AtomicU32 = AtomicU32::new(0);
@@ -56,24 +53,17 @@ pub(crate) struct Watchdog {
     /// What controllers leave to an OS thread, because it runs user code that may wait. Rare. Each counts as somebody who could make
     /// progress (`activity`).
     chores: Mutex<Vec<Chore>>,
-    /// VPs that held their core for long: how often that was seen.
-    pub(crate) hogs: AtomicU64,
 }
 
 impl fmt::Debug for Watchdog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watchdog").field("asleep", &self.asleep).field("hogs", &self.hogs).finish_non_exhaustive()
+        f.debug_struct("Watchdog").field("asleep", &self.asleep).finish_non_exhaustive()
     }
 }
 
 impl Watchdog {
     pub(crate) fn new() -> Self {
-        Watchdog {
-            asleep: AtomicBool::new(false),
-            parker: Parker::new(),
-            chores: Mutex::new(Vec::new()),
-            hogs: AtomicU64::new(0),
-        }
+        Watchdog { asleep: AtomicBool::new(false), parker: Parker::new(), chores: Mutex::new(Vec::new()) }
     }
 
     /// Has `chore` run by an OS thread.
@@ -111,16 +101,6 @@ impl Watchdog {
     }
 }
 
-/// What the watchdog remembers of a core.
-#[derive(Clone, Debug, Default)]
-struct Seen {
-    switches: u64,
-    looks: u32,
-    named: u64,
-    /// The controller's processor time then.
-    worked: Option<Duration>,
-}
-
 /// Not whether a VP runs at this moment: between two of them none does, and nobody wakes a watchdog that fell asleep on that.
 fn busy(shared: &Shared, core: &Core) -> bool {
     !shared.sleep.is_asleep_hint(core.index)
@@ -128,7 +108,7 @@ fn busy(shared: &Shared, core: &Core) -> bool {
 
 /// The watchdog's thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut seen = vec![Seen::default(); shared.cores.len()];
+    let mut hogs = Hogs::new(shared.cores.len());
     let mut rest = Rest::default();
     while *shared.alive.lock().unwrap_or_else(PoisonError::into_inner) > 0 {
         advance_coarse();
@@ -136,7 +116,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         let now = shared.nanoseconds(Instant::now());
         let mut pause = None;
         let mut next = u64::MAX;
-        for (core, seen) in shared.cores.iter().zip(&mut seen) {
+        for core in &shared.cores {
             let due = core.next_deadline.load(Ordering::Relaxed);
             if due <= now {
                 core.ctx.raise(attention::TIMER);
@@ -150,7 +130,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             if others_wait(core) {
                 core.ctx.raise(attention::TICK);
                 pause = Some(TICK);
-                look_at(shared, core, seen);
+                hogs.look_at(shared, core);
             } else {
                 pause = pause.or(Some(LAZY));
             }
@@ -202,51 +182,6 @@ impl Rest {
         }
         Some(left)
     }
-}
-
-/// A core with other work ready: has its VP come by since the last look?
-fn look_at(shared: &Shared, core: &Core, seen: &mut Seen) {
-    let switches = core.switches.load(Ordering::Relaxed);
-    if switches != seen.switches {
-        *seen = Seen { switches, looks: 0, named: seen.named, worked: worked(core) };
-        return;
-    }
-    seen.looks += 1;
-    if seen.looks >= HOGGING && seen.named != switches && has_worked(core, seen) {
-        seen.named = switches;
-        let before = shared.watchdog.hogs.fetch_add(1, Ordering::Relaxed);
-        if let Some(block) = core.ctx.current() {
-            name_hog(shared, core, block, before == 0);
-        }
-    }
-}
-
-fn worked(core: &Core) -> Option<Duration> {
-    core.time.get()?.read()
-}
-
-/// Whether the core's OS thread has really run since `seen`. The system may have given its processor to another program: then its VP is no
-/// hog. Where that is not known, it has.
-fn has_worked(core: &Core, seen: &Seen) -> bool {
-    match (seen.worked, worked(core)) {
-        (Some(before), Some(now)) => now.saturating_sub(before) >= TICK * (HOGGING - 1),
-        _ => true,
-    }
-}
-
-#[cold]
-fn name_hog(shared: &Shared, core: &Core, block: &'static Block, first: bool) {
-    let name = VpName::of(block);
-    // Computing for more than 10 ms is no mistake by itself: said once, then to hooks only.
-    if shared.hooks.report_hog(&name, core.place) || !first {
-        return;
-    }
-    eprintln!(
-        "proto-runtime: {name} has held core {} of runtime '{}' for {HOGGING} ms while other work of the core is ready: \
-         a loop without requests? Let it call `yield_now` now and then, or run it with `blocking` \
-         (further ones are told to `Hooks::hog` only)",
-        core.index, shared.name
-    );
 }
 
 /// Whether there may be other work for `core` than the VP that it runs. Its own mark can be a moment old: what came into the inbox just
