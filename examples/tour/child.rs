@@ -3,7 +3,10 @@
 //! The child is this program again with a hidden argument. It tells its parent in lines of `word value`: `progress`
 //! while it works, the rest at its end.
 
+use std::ffi::OsStr;
 use std::fs;
+#[cfg(not(test))]
+use std::io;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -64,15 +67,14 @@ pub(crate) fn serve(side: Side, root: &Path, timelines: usize) -> Result<(), Str
 /// # Errors
 /// A sentence for the user: the child could not be started, or died, and with what words.
 pub(crate) fn run(side: Side, root: &Path, timelines: usize, mut progress: impl FnMut(u64)) -> Result<Run, String> {
-    let program = std::env::current_exe().map_err(|error| format!("this program's own file is not known: {error}"))?;
-    let mut child = Command::new(program)
-        .arg("--child")
-        .arg(match side {
-            Side::Threads => "threads",
-            Side::Vps => "vps",
-        })
-        .args(["--timelines", &timelines.to_string(), "--"])
-        .arg(root)
+    let side = match side {
+        Side::Threads => "threads",
+        Side::Vps => "vps",
+    };
+    let timelines = timelines.to_string();
+    let arguments = ["--child", side, "--timelines", &timelines, "--"].map(OsStr::new);
+    let mut child = again(&[&arguments, &[root.as_os_str()][..]].concat())
+        .map_err(|error| format!("this program's own file is not known: {error}"))?
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -102,6 +104,17 @@ pub(crate) fn run(side: Side, root: &Path, timelines: usize, mut progress: impl 
     let words = last_words(&complaint);
     Err(format!("the child process died ({status}): {words}; try fewer with --timelines"))
 }
+
+/// This program with other arguments.
+#[cfg(not(test))]
+fn again(arguments: &[&OsStr]) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments);
+    Ok(command)
+}
+
+#[cfg(test)]
+use crate::tests::again;
 
 /// The message of the first panic if there is one, otherwise the first line.
 fn last_words(complaint: &str) -> &str {

@@ -19,6 +19,8 @@ mod plot;
 mod show;
 mod sides;
 mod survey;
+#[cfg(test)]
+mod tests;
 mod words;
 mod work;
 
@@ -55,7 +57,10 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    tour(&Arguments::parse())
+}
+
+fn tour(arguments: &Arguments) -> ExitCode {
     let workspace = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
     let root = arguments.dir.as_deref().unwrap_or(&workspace);
     let timelines = arguments.timelines as usize;
