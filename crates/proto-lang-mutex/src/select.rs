@@ -89,12 +89,12 @@ impl<'a, R> Select<'a, R> {
     /// let (results, result) = sync_channel(1);
     /// let (stop, stopped) = channel::<()>();
     /// let mut next = Some(5);
-    /// let sent = Select::new().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
+    /// let sent = Select::biased().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
     /// assert_eq!((sent, next, result.recv()), (true, None, Ok(5)));
     ///
     /// let mut next = Some(6);
     /// stop.send(()).unwrap();
-    /// let sent = Select::new().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
+    /// let sent = Select::biased().recv(&stopped, |_| false).send(&results, &mut next, |sent| sent.is_ok()).wait();
     /// assert_eq!((sent, next), (false, Some(6)));
     /// ```
     pub fn send<T: 'a, const BOUNDED: bool>(

@@ -38,21 +38,24 @@ pub struct Fifo;
 /// ```
 /// use std::sync::Mutex;
 ///
-/// use proto_core::{Lifo, Runtime, SetOnce, scope, yield_now};
+/// use proto_core::{EnvCell, Lifo, Runtime, Waiters, scope, yield_now};
 ///
-/// let (gate, order) = (SetOnce::new(), Mutex::new(Vec::new()));
+/// let (gate, order) = (EnvCell::new(Waiters::new()), Mutex::new(Vec::new()));
 /// let runtime = Runtime::builder().controllers(1).assigner(Lifo).build()?;
 /// runtime.run(|| {
 ///     scope(|s| {
 ///         for n in 0..3 {
 ///             let (gate, order) = (&gate, &order);
 ///             s.spawn(move || {
-///                 gate.wait(false, None);
+///                 gate.ask(|gate, caller, hidden| gate.push(caller, hidden), None).unwrap();
 ///                 order.lock().unwrap().push(n);
 ///             });
-///             yield_now(); // behind it: it waits now
+///             while gate.visit(|gate, _, hidden| gate.len(hidden)) != Some(n + 1) {
+///                 yield_now();
+///             }
 ///         }
-///         gate.get_or_make(|| ()); // all three become ready, the first of them first
+///         // All become ready, the first of them first.
+///         gate.update(|gate, _, hidden| while gate.resume_next((), hidden).is_ok() {});
 ///     })
 /// })?;
 /// assert_eq!(order.into_inner()?, [2, 1, 0]);

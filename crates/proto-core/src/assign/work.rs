@@ -18,7 +18,7 @@ use crate::vp::block::{Block, flag};
 /// ```
 /// use std::collections::VecDeque;
 ///
-/// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work, yield_now};
+/// use proto_core::{Assigner, Cores, Locked, Runtime, Why, Work};
 ///
 /// struct WaitersFirst;
 /// impl Assigner for WaitersFirst {
@@ -39,14 +39,8 @@ use crate::vp::block::{Block, flag};
 ///     }
 /// }
 /// let runtime = Runtime::builder().controllers(1).assigner(WaitersFirst).build()?;
-/// let born_first = runtime.run(|| {
-///     proto_core::scope(|s| {
-///         let born = s.spawn(|| ());
-///         yield_now();
-///         born.is_finished()
-///     })
-/// })?;
-/// assert!(born_first);
+/// let joined = runtime.run(|| proto_core::scope(|s| s.spawn(|| 6 * 7).join()))?;
+/// assert_eq!(joined.ok(), Some(42));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

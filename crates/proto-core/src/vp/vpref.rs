@@ -29,7 +29,9 @@ use crate::runtime::core::Core;
 ///     assert_eq!((me.home().is_some(), vp.has_ended()), (true, false));
 ///     let name = vp.name(); // while it lives
 ///     vp.cancel().unwrap();
-///     drop(sleeper.join());
+///     while !vp.has_ended() {
+///         proto_core::yield_now();
+///     }
 ///     (name, vp.has_ended())
 /// })?;
 /// assert_eq!((name.user(), ended), (Some("sleeper"), true));
