@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::assigners::Heap;
 use common::lang::{Gate, Lock};
 use common::{build, sized, watched};
-use proto_core::{Ended, JoinHandle, Runtime, VpBuilder, VpRef, join, yield_now};
+use proto_core::{Ended, JoinHandle, ProcessError, Runtime, VpBuilder, VpRef, join, yield_now};
 
 fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     // SAFETY: the closures of this file hold nothing of a thread across a construct.
@@ -60,6 +60,77 @@ fn a_migratable_vp_moves_and_goes_on() {
                 .unwrap();
             assert_eq!(seen, if threads { 1 } else { 2 }, "cores that one VP has seen");
         }
+    });
+}
+
+/// The core that a VP has left no longer looks for it, and the one that takes it over has looked already.
+#[test]
+fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
+    static HELD: AtomicBool = AtomicBool::new(false);
+    static LEFT: AtomicBool = AtomicBool::new(false);
+    static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
+    static HOME_GOES_ON: AtomicBool = AtomicBool::new(false);
+    static OVER: AtomicBool = AtomicBool::new(false);
+    static NEVER: Gate = Gate::new();
+
+    /// Says that the VP has got this far, whichever way.
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            OVER.store(true, Ordering::Release);
+        }
+    }
+
+    /// Keeps its core busy.
+    fn until(happened: &AtomicBool) {
+        while !happened.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
+    watched("changes cores", || {
+        let runtime = build(Runtime::builder().controllers(2).assigner(Heap));
+        let places = runtime.cores();
+        let process = runtime
+            .start(move || {
+                let home = VpRef::current().home().unwrap();
+                let other = places.into_iter().find(|place| *place != home).unwrap();
+                let busy = VpBuilder::new().home(other).spawn(|| {
+                    HELD.store(true, Ordering::Release);
+                    until(&OTHER_GOES_ON);
+                });
+                while !HELD.load(Ordering::Acquire) {
+                    yield_now();
+                }
+                // From here on this core runs everything: first the VP that is to move, until it yields with this core's time taken.
+                let moves = spawn(move || {
+                    while !LEFT.load(Ordering::Acquire) {
+                        assert_eq!(VpRef::current().home(), Some(home));
+                        yield_now();
+                    }
+                    let _over = Over;
+                    NEVER.pass();
+                });
+                for _ in 0..10 {
+                    yield_now();
+                }
+                let holds = VpBuilder::new().home(home).spawn(|| {
+                    LEFT.store(true, Ordering::Release);
+                    until(&HOME_GOES_ON);
+                });
+                drop((busy.unwrap().join(), moves.join(), holds.unwrap().join()));
+            })
+            .unwrap();
+        until(&LEFT);
+        process.cancel().unwrap();
+        OTHER_GOES_ON.store(true, Ordering::Release);
+        while !OVER.load(Ordering::Acquire) && NEVER.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        HOME_GOES_ON.store(true, Ordering::Release);
+        // A lost one would be found waiting for ever.
+        let outcome = process.wait();
+        assert!(matches!(outcome, Err(ProcessError::Cancelled)), "{outcome:?}");
     });
 }
 

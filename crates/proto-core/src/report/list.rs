@@ -99,9 +99,11 @@ fn of_core(core: &'static Core) -> Vec<Found> {
     slab::all()
         .into_iter()
         .flatten()
-        .filter(|block| std::ptr::eq(block.home_hint(), core))
-        // SAFETY: this is the block's home core's controller, so the VP does not run.
-        .filter_map(|block| unsafe { read(block) })
+        .filter_map(|block| {
+            let _at_home = block.at_home(core, block.birth())?;
+            // SAFETY: this is the controller of the VP's home, and the VP stays there: so it does not run.
+            unsafe { read(block) }
+        })
         .collect()
 }
 

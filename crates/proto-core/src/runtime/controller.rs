@@ -285,7 +285,8 @@ fn run_work(core: &'static Core, work: Work) -> Option<Work> {
                 send_home(core, block);
                 return None;
             }
-            block.set_home(core);
+            block.rehome(core);
+            crate::vp::cancel::moved(core, block);
         }
     } else if !start(core, block) {
         return None;

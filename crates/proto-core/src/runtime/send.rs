@@ -128,9 +128,7 @@ fn is_of(ctx: &Ctx, shared: &Shared) -> bool {
 /// Carries out what may have been noted for the wait of `block`. On its home core.
 fn look_again(core: &'static Core, block: &'static Block, birth: u64) {
     // One that has moved has run since, and looked whether it is cancelled.
-    if block.birth() != birth || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
-        return;
-    }
+    let Some(_at_home) = block.at_home(core, birth) else { return };
     // SAFETY: it has started.
     let Some(key) = unsafe { block.node() }.key.get() else {
         return;

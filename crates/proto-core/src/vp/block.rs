@@ -22,7 +22,7 @@
 //! | `link` | whoever ended the timeline's wait, until that made it ready (an OS thread), or its home core took it out of the inbox |
 //! | `ready`, `parker` | the OS thread that waits, and whoever ended its wait |
 //! | `phase` (closure, then the wait's queue node) | the creator until it hands the work over; then the home core; the node's links belong to the environment it is queued in, under that environment's lock |
-//! | cells | the OS thread that runs the timeline or, while it does not run, its home core |
+//! | cells | the OS thread that runs the timeline or, while it does not run, its home core; for a VP that may migrate, by [`Block::at_home`] |
 //! | atomics below `birth` | written by the former; read by reports as hints |
 //!
 //! The dangerous race is a late reader: a token or a report that meets a block already used for another timeline. Tokens
@@ -139,6 +139,8 @@ pub(crate) struct Block {
     /// The innermost scope it stands in; null at its end.
     pub(crate) open_scope: Cell<*const ScopeHead>,
     pub(crate) extra_lock: AtomicBool,
+    /// Held while the VP is taken to another core, and by the controller of its home while that looks at it ([`at_home`](Block::at_home)).
+    moving: AtomicBool,
     /// Whoever ended the wait of this attached OS thread is done with it: it may go on. See `runtime::attach`.
     pub(crate) ready: AtomicBool,
     /// Fair selects begun so far.
@@ -193,6 +195,7 @@ impl Block {
             inline_job: Cell::new(ptr::null()),
             open_scope: Cell::new(ptr::null()),
             extra_lock: AtomicBool::new(false),
+            moving: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             selects: Cell::new(0),
             parker: Parker::new(),
@@ -272,6 +275,32 @@ impl Block {
     pub(crate) fn home_hint(&self) -> *const Core {
         // ORDERING: as above.
         self.home.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the VP of that birth where it is, if it has started and lives on `core`: what belongs to it may be looked at until the guard is dropped.
+    /// On the controller of `core`, so it does not run there. One that may migrate could be ready, and another core take it just then.
+    pub(crate) fn at_home(&'static self, core: &Core, birth: u64) -> Option<AtHome> {
+        let lives = || self.birth() == birth && ptr::eq(self.home_hint(), core);
+        if !lives() {
+            return None;
+        }
+        let held = self.has(flag::MIGRATABLE).then(|| self.hold());
+        // With the block in hand, for it may have gone meanwhile.
+        (lives() && self.is_started()).then_some(AtHome(held))
+    }
+
+    /// The started VP, which the caller has in hand, lives on `core` from now on.
+    pub(crate) fn rehome(&'static self, core: &Core) {
+        let _held = self.hold();
+        self.set_home(core);
+    }
+
+    fn hold(&'static self) -> Held {
+        // ORDERING: Acquire pairs with the Release in `Held::drop`.
+        while self.moving.swap(true, Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        Held(self)
     }
 
     /// The number of the core this timeline lives on, 0 for none: see `env::holders`.
@@ -448,5 +477,18 @@ impl Block {
         debug_assert!(self.inline_job.get().is_null(), "a timeline ended within a latent task");
         // ORDERING: Release pairs with `birth`.
         self.birth.store(birth, Ordering::Release);
+    }
+}
+
+/// See [`Block::at_home`].
+pub(crate) struct AtHome(#[expect(dead_code, reason = "its drop lets the VP go")] Option<Held>);
+
+/// A block's `moving`.
+struct Held(&'static Block);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // ORDERING: Release pairs with the Acquire in `Block::hold`: the next one sees the home, and what was looked at is not looked at any more.
+        self.0.moving.store(false, Ordering::Release);
     }
 }

@@ -4,7 +4,7 @@
 //! timeline. Then its home core looks: a VP in an abandonable wait is woken with `Cancelled`; any other meets it at its next one.
 //! What the VP's open scopes hold is marked by the scope, and found by every core among its own VPs.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use super::block::{Block, flag, mode};
 use super::{VpRef, slab};
@@ -68,14 +68,14 @@ pub(crate) fn cancel(shared: &Shared, block: &'static Block, birth: u64) {
     }
     // No verdict is found while this cancel is under way: its sender may be an OS thread that nobody knows of.
     let _sender = Somebody::new();
-    // ORDERING: SeqCst: with the load of `home` below it pairs with `start`'s store of the home and load of this number: either
-    // the starting core sees the cancel, or its home is seen here.
-    block.cancel_for.store(birth, Ordering::SeqCst);
-    std::sync::atomic::fence(Ordering::SeqCst);
+    // ORDERING: Relaxed, and the fence pairs with the one in `moved`: either the core that takes the VP over sees the number, or its home is seen here.
+    block.cancel_for.store(birth, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
     match shared.core_of(block.home_hint()) {
         Some(home) => mail::post(home, Box::new(move |core| look(core, block, birth))),
         None => {
-            // Unstarted somewhere: it will see the number when it starts.
+            // Unstarted somewhere, as far as can be seen: the core that starts it does so after its mail, and then sees the number, or finds it
+            // among its own when it comes to the mail.
             for core in &shared.cores {
                 mail::post(core, Box::new(move |core| look(core, block, birth)));
             }
@@ -85,22 +85,39 @@ pub(crate) fn cancel(shared: &Shared, block: &'static Block, birth: u64) {
 
 /// Carries a cancel out for a VP of this core.
 fn look(core: &'static Core, block: &'static Block, birth: u64) {
-    if block.birth() != birth || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
-        return;
+    if let Some(_at_home) = block.at_home(core, birth) {
+        carry_out(core, block);
     }
+}
+
+/// Carries the cancel of `block` out, which stands still on this core, or is in its hand.
+fn carry_out(core: &'static Core, block: &'static Block) {
     interrupt(core, block);
-    // SAFETY: the VP does not run (its controller runs this), so it leaves no scope.
+    // SAFETY: the VP does not run, so it leaves no scope.
     let mut scope = unsafe { ScopeHead::outside_fences(block.open_scope.get()) };
     // ORDERING: SeqCst, with the one in `task::lent`.
-    std::sync::atomic::fence(Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     let mut any = block.has(flag::LENT);
-    // SAFETY: the VP does not run (its controller runs this), so the scopes it stands in are alive.
+    // SAFETY: the VP does not run, so the scopes it stands in are alive.
     while let Some(open) = unsafe { scope.as_ref() } {
         any |= open.cancel();
         scope = open.outer();
     }
     if any {
         sweep_all(core.shared());
+    }
+}
+
+/// The started VP `block` was just taken over by this core, which has it in hand.
+///
+/// Whoever cancels it looks for it at its home, and whoever cancels what it belongs to has each core look among its own: the old home, where it is no
+/// more, and this one, perhaps before it came.
+#[cold]
+pub(crate) fn moved(core: &'static Core, block: &'static Block) {
+    // ORDERING: SeqCst: between the store of the home and the load of the number; pairs with the one in `cancel`.
+    fence(Ordering::SeqCst);
+    if inherited(block) {
+        carry_out(core, block);
     }
 }
 
@@ -124,13 +141,14 @@ pub(crate) fn sweep_all(shared: &Shared) {
 fn sweep(core: &'static Core) {
     for block in slab::all().into_iter().flatten() {
         let birth = block.birth();
-        if birth % 2 == 0 || !std::ptr::eq(block.home_hint(), core) || !block.is_started() {
+        if birth % 2 == 0 {
             continue;
         }
+        let Some(_at_home) = block.at_home(core, birth) else { continue };
         if inherits(block) && !block.is_cancelled() {
             // ORDERING: Relaxed: this core's own VP.
             block.cancel_for.store(birth, Ordering::Relaxed);
-            look(core, block, birth);
+            carry_out(core, block);
         }
     }
 }
@@ -145,9 +163,9 @@ fn inherits(block: &'static Block) -> bool {
     block.process().is_some_and(|process| process.cancels(block))
 }
 
-/// Whether a VP that is about to start was cancelled before, alone or with what it belongs to.
+/// Whether a VP that is about to start, or was taken over, was cancelled before, alone or with what it belongs to.
 pub(crate) fn inherited(block: &'static Block) -> bool {
-    // ORDERING: pairs with `cancel`, see there. The fence is that of the heavy side only where somebody cancels.
+    // ORDERING: Relaxed: a cancel that is not seen here comes to this core by mail, and finds the VP among its own (see `cancel`, `moved`).
     if inherits(block) {
         block.cancel_for.store(block.birth(), Ordering::Relaxed);
     }
