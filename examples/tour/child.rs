@@ -5,9 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-#[cfg(not(test))]
-use std::io;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -106,15 +104,15 @@ pub(crate) fn run(side: Side, root: &Path, timelines: usize, mut progress: impl 
 }
 
 /// This program with other arguments.
-#[cfg(not(test))]
 fn again(arguments: &[&OsStr]) -> io::Result<Command> {
+    #[cfg(test)]
+    let command = crate::tests::again(arguments)?;
+    #[cfg(not(test))]
     let mut command = Command::new(std::env::current_exe()?);
+    #[cfg(not(test))]
     command.args(arguments);
     Ok(command)
 }
-
-#[cfg(test)]
-use crate::tests::again;
 
 /// The message of the first panic if there is one, otherwise the first line.
 fn last_words(complaint: &str) -> &str {

@@ -142,7 +142,7 @@ fn what_may_not_be_read_is_left_out_with_a_remedy() {
     let locked = folder.0.join("locked");
     fs::create_dir(&locked).expect("made");
     for path in [&secret, &locked] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("closed");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("closed");
     }
     // Nothing is closed to root, so there the child is nobody's.
     let root = fs::metadata("/proc/self").expect("this process").uid() == 0;
