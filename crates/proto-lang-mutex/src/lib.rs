@@ -33,7 +33,7 @@
 //!
 //! # Beyond std
 //!
-//! [`Semaphore`], timed and `try_` forms, mapped guards, [`select!`] over channels, sends included, and the lineage's own constructs:
+//! [`Semaphore`], timed and `try_` forms, mapped guards, a fair [`select!`] over channels, sends included, and the lineage's own constructs:
 //! [`Singleton`], [`atomic`], [`transaction`].
 //!
 //! # How it is made
@@ -53,7 +53,9 @@ mod select;
 pub mod sync;
 pub mod thread;
 
-pub use lineage::{OutOfOrder, Singleton, atomic, transaction, try_transaction};
+pub use lineage::{
+    OutOfOrder, Singleton, atomic, atomic_timeout, transaction, transaction_timeout, try_atomic, try_transaction,
+};
 pub use mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 pub use proto_core::{CoreId, vp_local, vp_local as thread_local};
 pub use select::Select;
@@ -63,5 +65,5 @@ pub use sync::{
 };
 pub use thread::{
     Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, available_parallelism, current, park, park_timeout,
-    scope, sleep, sleep_until, spawn, yield_now,
+    park_until, scope, sleep, sleep_until, spawn, yield_now,
 };

@@ -9,11 +9,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
-use proto_core::{of_process, vp_local};
+use proto_core::{Held, OrUnwind, RawLock, of_process, vp_local};
 
 use crate::sync::{Mutex, OnceLock};
+use crate::time;
 
 /// Something that is done once; who comes meanwhile waits, and all get what it gave.
 ///
@@ -53,6 +55,26 @@ impl<T> Singleton<T> {
         self.0.get_or_init(f)
     }
 
+    /// As [`run`](Self::run); `None`, and `f` has not run, if another timeline is doing it.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn try_run(&self, f: impl FnOnce() -> T) -> Option<&T> {
+        self.0.try_get_or_init(f)
+    }
+
+    /// As [`run`](Self::run); `None`, and `f` has not run, if another timeline is doing it for all of `timeout`.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_timeout(&self, timeout: Duration, f: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_init_timeout(timeout, f)
+    }
+
     /// What it gave, if it has been done.
     pub fn get(&self) -> Option<&T> {
         self.0.get()
@@ -90,12 +112,45 @@ vp_local! {
 /// ```
 #[track_caller]
 pub fn atomic<R>(f: impl FnOnce() -> R) -> R {
+    isolated(binding, f).expect("it waits until it has it")
+}
+
+/// As [`atomic`]; `None`, and `f` has not run, if another closure runs in isolation.
+///
+/// # Panics
+///
+/// If `f` does; nothing is poisoned. Unwinds, before `f`, if the calling virtual processor is cancelled.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::{atomic, thread, try_atomic};
+/// let inside = || thread::spawn(|| try_atomic(|| 5)).join().unwrap();
+/// assert_eq!((atomic(inside), inside()), (None, Some(5)));
+/// ```
+#[track_caller]
+pub fn try_atomic<R>(f: impl FnOnce() -> R) -> Option<R> {
+    isolated(|lock| lock.try_take().or_unwind(), f)
+}
+
+/// As [`atomic`]; `None`, and `f` has not run, if others run in isolation for all of `timeout`.
+///
+/// # Panics
+///
+/// As [`try_atomic`].
+#[track_caller]
+pub fn atomic_timeout<R>(timeout: Duration, f: impl FnOnce() -> R) -> Option<R> {
+    isolated(|lock| lock.take(time::after(timeout)).in_time(), f)
+}
+
+#[track_caller]
+fn isolated<R>(take: impl FnOnce(&RawLock) -> Option<Held>, f: impl FnOnce() -> R) -> Option<R> {
     if ISOLATED.with(|isolated| *isolated) {
-        return f();
+        return Some(f());
     }
     let process = of_process::<OfProcess>();
-    let _alone = process.isolation.lock_binding();
-    ISOLATED.scope(true, f)
+    let _alone = process.isolation.lock_by_way(take)?;
+    Some(ISOLATED.scope(true, f))
 }
 
 /// Transactions were nested against their order.
@@ -126,6 +181,9 @@ impl fmt::Display for OutOfOrder {
 
 impl std::error::Error for OutOfOrder {}
 
+/// What `f` gave; or `None`, if it was not its turn in time.
+type Entered<R> = Result<Option<R>, OutOfOrder>;
+
 /// Runs `f` in the exclusive section `number`: of all closures given to that number in a process, one runs at a
 /// time.
 ///
@@ -145,13 +203,13 @@ impl std::error::Error for OutOfOrder {}
 /// ```
 #[track_caller]
 pub fn transaction<R>(number: u64, f: impl FnOnce() -> R) -> R {
-    match try_transaction(number, f) {
-        Ok(result) => result,
+    match enter(number, |lock| lock.take(None).in_time(), f) {
+        Ok(result) => result.expect("it waits until it has it"),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// As [`transaction`], with an error where the order of nesting is wrong.
+/// As [`transaction`]; `None`, and `f` has not run, if another closure runs in the section.
 ///
 /// # Errors
 ///
@@ -159,31 +217,57 @@ pub fn transaction<R>(number: u64, f: impl FnOnce() -> R) -> R {
 ///
 /// # Panics
 ///
-/// If `f` does. Unwinds if the calling virtual processor is cancelled while it waits.
+/// If `f` does. Unwinds, before `f`, if the calling virtual processor is cancelled.
 ///
 /// # Examples
 ///
 /// ```
-/// use proto_lang_mutex::{OutOfOrder, transaction, try_transaction};
+/// use proto_lang_mutex::{OutOfOrder, thread, transaction, try_transaction};
 /// let wrong = transaction(7, || try_transaction(1, || ()));
 /// assert_eq!(wrong, Err(OutOfOrder { inside: 7, wanted: 1 }));
+/// let other = transaction(7, || thread::spawn(|| try_transaction(7, || ())).join().unwrap());
+/// assert_eq!(other, Ok(None));
 /// ```
 #[track_caller]
-pub fn try_transaction<R>(number: u64, f: impl FnOnce() -> R) -> Result<R, OutOfOrder> {
+pub fn try_transaction<R>(number: u64, f: impl FnOnce() -> R) -> Entered<R> {
+    enter(number, |lock| lock.try_take().or_unwind(), f)
+}
+
+/// As [`transaction`]; `None`, and `f` has not run, if others run in the section for all of `timeout`.
+///
+/// # Errors
+///
+/// As [`try_transaction`].
+///
+/// # Panics
+///
+/// As [`try_transaction`].
+#[track_caller]
+pub fn transaction_timeout<R>(number: u64, timeout: Duration, f: impl FnOnce() -> R) -> Result<Option<R>, OutOfOrder> {
+    enter(number, |lock| lock.take(time::after(timeout)).in_time(), f)
+}
+
+#[track_caller]
+fn enter<R>(number: u64, take: impl FnOnce(&RawLock) -> Option<Held>, f: impl FnOnce() -> R) -> Entered<R> {
     if let Some(inside) = INSIDE.with(|inside| *inside)
         && inside >= number
     {
         return Err(OutOfOrder { inside, wanted: number });
     }
     let section = section(number);
-    let _alone = section.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(INSIDE.scope(Some(number), f))
+    let alone = section.lock_by_way(take);
+    Ok(alone.map(|_alone| INSIDE.scope(Some(number), f)))
+}
+
+#[track_caller]
+fn binding(lock: &RawLock) -> Option<Held> {
+    Some(lock.take_binding().or_unwind())
 }
 
 /// The lock of the section `number`.
 fn section(number: u64) -> Arc<Mutex<()>> {
     let process = of_process::<OfProcess>();
-    let mut sections = process.sections.lock_binding();
+    let mut sections = process.sections.lock_by_way(binding).expect("it waits until it has it");
     if sections.len() == sections.capacity() {
         sections.retain(|_, section| Arc::strong_count(section) > 1);
         let used = sections.len();

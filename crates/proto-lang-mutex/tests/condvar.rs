@@ -5,7 +5,7 @@ mod common;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use common::{ROUNDS, on_1_2_4, runtime, until};
+use common::{ROUNDS, on_1_2_4, runtime, soon, until};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, Condvar, Mutex};
@@ -117,6 +117,12 @@ fn a_timed_wait_has_the_lock_again_and_says_why() {
         assert!(result.timed_out());
         let (_guard, result) = changed.wait_timeout_while(guard, Duration::ZERO, |data| *data == 1).unwrap();
         assert!(!result.timed_out(), "the condition did not hold");
+        drop(_guard);
+        let guard = data.lock().unwrap();
+        let (guard, result) = changed.wait_while_until(guard, Some(soon()), |data| *data == 2).unwrap();
+        assert!(result.timed_out());
+        let (_guard, result) = changed.wait_while_until(guard, None, |data| *data == 1).unwrap();
+        assert!(!result.timed_out());
     });
 }
 

@@ -3,12 +3,16 @@
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4, text, until};
+use common::{ROUNDS, cancelled_in_a_wait, on_1_2_4, text, until, until_waits};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::Arc;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
-use proto_lang_mutex::{OutOfOrder, Singleton, atomic, thread, transaction, try_transaction};
+use proto_lang_mutex::{
+    OutOfOrder, Singleton, atomic, atomic_timeout, thread, transaction, transaction_timeout, try_atomic,
+    try_transaction,
+};
 
 #[test]
 fn a_singleton_is_done_once_and_gives_the_same_to_all() {
@@ -59,17 +63,16 @@ fn a_panic_in_isolation_leaves_it_free() {
 #[test]
 fn a_cancel_does_not_end_the_wait_for_isolation() {
     on_1_2_4(|| {
-        let (state, ran) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let ran = Arc::new(AtomicUsize::new(0));
         let waits = atomic(|| {
             let waits = thread::spawn({
-                let (state, ran) = (Arc::clone(&state), Arc::clone(&ran));
+                let ran = Arc::clone(&ran);
                 move || {
-                    state.store(1, Ordering::Relaxed);
                     atomic(|| ran.store(1, Ordering::Relaxed));
                     thread::park();
                 }
             });
-            until(|| state.load(Ordering::Relaxed) == 1);
+            until_waits(waits.thread());
             waits.cancel().unwrap();
             waits
         });
@@ -137,5 +140,47 @@ fn a_cancelled_section_lets_the_next_in() {
         holder.cancel().unwrap();
         assert_eq!(transaction(77, || 5), 5);
         assert!(holder.join().is_err());
+    });
+}
+
+#[test]
+fn a_waiter_before_a_section_can_be_cancelled() {
+    on_1_2_4(|| {
+        transaction(78, || {
+            cancelled_in_a_wait(|| transaction(78, || unreachable!("the section is held")));
+            cancelled_in_a_wait(|| transaction_timeout(78, LONG, || unreachable!("the section is held")));
+        });
+        assert_eq!(try_transaction(78, || 5), Ok(Some(5)), "nobody has it, nobody waits for it");
+    });
+}
+
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_secs(600);
+
+#[test]
+fn who_does_not_wait_for_its_turn_comes_away_without() {
+    fn never<T>() -> T {
+        unreachable!("it is not its turn")
+    }
+    on_1_2_4(|| {
+        let done = Singleton::new();
+        thread::scope(|s| {
+            let busy = s.spawn(|| atomic(|| transaction(79, || done.run(thread::park))));
+            until_waits(busy.thread());
+            assert_eq!((try_atomic(never::<u32>), atomic_timeout(SHORT, never::<u32>)), (None, None));
+            assert_eq!(try_transaction(79, never::<u32>), Ok(None));
+            assert_eq!(transaction_timeout(79, SHORT, never::<u32>), Ok(None));
+            assert_eq!((done.try_run(never), done.run_timeout(SHORT, never)), (None, None));
+            let waits = s.spawn(|| (atomic_timeout(LONG, || 1), transaction_timeout(79, LONG, || 2)));
+            until_waits(waits.thread());
+            busy.thread().unpark();
+            assert_eq!(waits.join().unwrap(), (Some(1), Ok(Some(2))));
+        });
+        assert_eq!((try_atomic(|| 1), try_transaction(79, || 2)), (Some(1), Ok(Some(2))));
+        assert_eq!((done.try_run(never), done.run_timeout(SHORT, never)), (Some(&()), Some(&())));
+        let nested = atomic(|| try_atomic(|| atomic_timeout(SHORT, || 3)));
+        assert_eq!(nested, Some(Some(3)), "who is in isolation has it");
+        let wrong = transaction(80, || transaction_timeout(79, SHORT, never::<u32>));
+        assert_eq!(wrong, Err(OutOfOrder { inside: 80, wanted: 79 }));
     });
 }

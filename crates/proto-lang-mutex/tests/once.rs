@@ -5,7 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use common::{on_1_2_4, text, until};
+use common::{cancelled_in_a_wait, is_cancelled, much_later, on_1_2_4, soon, text, until, until_waits};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, LazyLock, Mutex, Once, OnceLock};
@@ -42,10 +42,16 @@ fn a_panic_poisons_a_once_until_somebody_forces_it() {
         let second = catch_unwind(AssertUnwindSafe(|| once.call_once(|| {})));
         assert!(second.is_err(), "it is poisoned");
         assert!(catch_unwind(AssertUnwindSafe(|| once.wait())).is_err());
-        assert!(!once.wait_timeout(Duration::from_millis(1)));
-        once.call_once_force(|state| assert!(state.is_poisoned()));
+        assert!(!once.wait_timeout(Duration::from_millis(1)) && !once.wait_until(soon()));
+        thread::scope(|s| {
+            let waits = s.spawn(|| once.wait_force());
+            until_waits(waits.thread());
+            once.call_once_force(|state| assert!(state.is_poisoned()));
+            waits.join().unwrap();
+        });
         once.call_once(|| panic!("it has been done"));
         once.wait();
+        assert!(once.wait_until(much_later()));
     });
 }
 
@@ -116,12 +122,67 @@ fn a_once_lock_whose_maker_panicked_can_be_set() {
 fn a_once_lock_can_be_waited_for() {
     on_1_2_4(|| {
         let lock = OnceLock::new();
-        assert_eq!(lock.wait_timeout(Duration::from_millis(1)), None);
+        assert_eq!((lock.wait_timeout(Duration::from_millis(1)), lock.wait_until(soon())), (None, None));
         thread::scope(|s| {
             let waits = s.spawn(|| *lock.wait());
+            until_waits(waits.thread());
             lock.set(4).unwrap();
             assert_eq!(waits.join().unwrap(), 4);
         });
+        assert_eq!(lock.wait_until(much_later()), Some(&4));
+    });
+}
+
+#[test]
+fn who_does_not_wait_for_the_one_that_makes_it_comes_away_without() {
+    on_1_2_4(|| {
+        let (lock, once) = (OnceLock::new(), Once::new());
+        let never = || -> u32 { unreachable!("another is at it") };
+        thread::scope(|s| {
+            let makes = s.spawn(|| {
+                once.call_once(|| {
+                    lock.get_or_init(|| {
+                        thread::park();
+                        3
+                    });
+                });
+            });
+            until_waits(makes.thread());
+            assert_eq!(lock.try_get_or_init(never), None);
+            assert_eq!(lock.get_or_init_timeout(Duration::from_millis(1), never), None);
+            assert!(!once.try_call_once(|| unreachable!("another is at it")));
+            assert!(!once.call_once_timeout(Duration::from_millis(1), || unreachable!("another is at it")));
+            let waits = s.spawn(|| lock.get_or_init_timeout(Duration::from_secs(600), never));
+            until_waits(waits.thread());
+            makes.thread().unpark();
+            assert_eq!(waits.join().unwrap(), Some(&3));
+            makes.join().unwrap();
+        });
+        assert_eq!(lock.try_get_or_init(never), Some(&3));
+        assert!(once.try_call_once(|| unreachable!("it is done")));
+    });
+}
+
+#[test]
+fn who_waits_for_it_can_be_cancelled() {
+    on_1_2_4(|| {
+        let (once, lock) = (Arc::new(Once::new()), Arc::new(OnceLock::new()));
+        let makes = thread::spawn({
+            let (once, lock) = (Arc::clone(&once), Arc::clone(&lock));
+            move || once.call_once(|| _ = lock.get_or_init(|| thread::park()))
+        });
+        until_waits(makes.thread());
+        for wait in [Once::wait, Once::wait_force, |once: &Once| once.call_once(|| {})] {
+            let once = Arc::clone(&once);
+            cancelled_in_a_wait(move || wait(&once));
+        }
+        for wait in [|lock: &OnceLock<()>| *lock.wait(), |lock: &OnceLock<()>| *lock.get_or_init(|| {})] {
+            let lock = Arc::clone(&lock);
+            cancelled_in_a_wait(move || wait(&lock));
+        }
+        assert!(!once.is_completed() && lock.get().is_none());
+        is_cancelled(makes);
+        once.call_once(|| lock.set(()).unwrap());
     });
 }
 

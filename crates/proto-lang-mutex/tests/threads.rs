@@ -5,7 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use common::{ROUNDS, on_1_2_4, runtime, text, until};
+use common::{ROUNDS, cancelled_in_a_wait, much_later, on_1_2_4, runtime, soon, text, until, until_waits};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, Mutex};
@@ -52,9 +52,20 @@ fn a_thread_starts_at_the_home_it_was_given() {
     runtime
         .run(|| {
             for core in cores {
-                let home = thread::Builder::new().home(core).spawn(|| thread::current().vp().home()).unwrap();
-                let near = thread::Builder::new().near(home.thread()).spawn(|| thread::current().vp().home()).unwrap();
-                assert_eq!(near.join().unwrap().is_some(), home.join().unwrap() == Some(core));
+                let here = || thread::current().vp().home();
+                let (tell, told) = proto_lang_mutex::channel();
+                let stays = move || {
+                    tell.send(here()).unwrap();
+                    thread::park();
+                };
+                let home = thread::Builder::new().home(core).spawn(stays).unwrap();
+                assert_eq!(told.recv(), Ok(Some(core)));
+                for _ in 0..20 {
+                    let near = thread::Builder::new().near(home.thread()).spawn(here).unwrap();
+                    assert_eq!(near.join().unwrap(), Some(core));
+                }
+                home.thread().unpark();
+                home.join().unwrap();
             }
         })
         .unwrap();
@@ -141,13 +152,25 @@ fn cancelling_the_owner_of_a_scope_cancels_its_threads_first() {
 #[test]
 fn a_token_is_kept_until_it_is_taken_and_there_is_one() {
     on_1_2_4(|| {
-        let me = thread::current();
-        me.unpark();
-        me.unpark();
-        thread::park();
-        thread::park_timeout(Duration::from_millis(1));
-        me.unpark();
-        thread::park_timeout(Duration::from_secs(600));
+        let given = Arc::new(AtomicBool::new(false));
+        let parks = thread::spawn({
+            let given = Arc::clone(&given);
+            move || {
+                until(|| given.load(Ordering::Relaxed));
+                thread::park();
+                thread::park();
+            }
+        });
+        parks.thread().unpark();
+        parks.thread().unpark();
+        given.store(true, Ordering::Relaxed);
+        // At the second one; were there two tokens it would end instead.
+        until_waits(parks.thread());
+        parks.thread().unpark();
+        parks.join().unwrap();
+        thread::park_until(soon());
+        thread::current().unpark();
+        thread::park_until(much_later());
     });
 }
 
@@ -191,19 +214,97 @@ fn park_and_deadline_race_without_losing_a_token() {
 
 #[test]
 fn sleepers_wake_and_hold_no_core() {
-    let begin = Instant::now();
     runtime(1)
         .run(|| {
+            let begun = AtomicUsize::new(0);
             thread::scope(|s| {
                 for _ in 0..1000 {
-                    s.spawn(|| thread::sleep(Duration::from_millis(20)));
+                    s.spawn(|| {
+                        begun.fetch_add(1, Ordering::Relaxed);
+                        thread::sleep(Duration::from_secs(86_400));
+                    });
                 }
+                // On the only core: if the first held it, the second could not begin.
+                until(|| begun.load(Ordering::Relaxed) == 1000);
+                s.cancel().unwrap();
             });
+            let begin = Instant::now();
+            thread::scope(|s| (0..1000).for_each(|_| drop(s.spawn(|| thread::sleep(Duration::from_millis(20))))));
+            assert!(begin.elapsed() >= Duration::from_millis(20), "it is time that they sleep");
         })
         .unwrap();
-    assert!(begin.elapsed() >= Duration::from_millis(20), "it is time that they sleep");
     thread::sleep(Duration::ZERO);
     thread::sleep_until(Instant::now());
+}
+
+#[test]
+fn a_timed_join_of_a_scoped_thread_gives_the_handle_back() {
+    on_1_2_4(|| {
+        thread::scope(|s| {
+            let parked = s.spawn(thread::park);
+            let parked = parked.join_timeout(Duration::from_millis(1)).unwrap_err();
+            let parked = parked.join_until(soon()).unwrap_err();
+            assert!(!parked.is_finished());
+            parked.thread().unpark();
+            parked.join_until(much_later()).unwrap().unwrap();
+            let panicked = s.spawn(|| panic!("its own text"));
+            let joined = panicked.join_timeout(Duration::from_secs(600)).unwrap();
+            assert_eq!(text(&*joined.unwrap_err()), "its own text");
+        });
+        let (told, tell) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let owner = thread::spawn({
+            let (told, tell) = (Arc::clone(&told), Arc::clone(&tell));
+            move || {
+                thread::scope(|s| {
+                    let inside = s.spawn(|| {
+                        told.store(1, Ordering::Relaxed);
+                        until(|| tell.load(Ordering::Relaxed) == 1);
+                    });
+                    let _given_back = inside.join_until(much_later());
+                    unreachable!("it was cancelled in its wait");
+                });
+            }
+        });
+        until(|| told.load(Ordering::Relaxed) == 1);
+        until_waits(owner.thread());
+        owner.cancel().unwrap();
+        tell.store(1, Ordering::Relaxed);
+        assert!(owner.join().unwrap_err().is::<Cancelled>(), "after its thread has ended");
+    });
+}
+
+#[test]
+fn panicking_is_said_of_the_caller_alone() {
+    struct OnDrop<F: FnMut()>(F);
+    impl<F: FnMut()> Drop for OnDrop<F> {
+        fn drop(&mut self) {
+            (self.0)();
+        }
+    }
+    on_1_2_4(|| {
+        let (said, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let panics = thread::spawn({
+            let (said, over) = (Arc::clone(&said), Arc::clone(&over));
+            move || {
+                let _unwinds = OnDrop(|| {
+                    said.store(1 + usize::from(thread::panicking()), Ordering::Relaxed);
+                    until(|| over.load(Ordering::Relaxed));
+                });
+                panic!("on purpose");
+            }
+        });
+        until(|| said.load(Ordering::Relaxed) > 0);
+        assert!(!thread::panicking(), "another one is, maybe on this core");
+        over.store(true, Ordering::Relaxed);
+        assert!(panics.join().is_err());
+        assert_eq!(said.load(Ordering::Relaxed), 2, "who panics is told so");
+        let cancelled = Arc::clone(&said);
+        cancelled_in_a_wait(move || {
+            let _unwinds = OnDrop(|| cancelled.store(3 + usize::from(thread::panicking()), Ordering::Relaxed));
+            thread::park();
+        });
+        assert_eq!(said.load(Ordering::Relaxed), 3, "a cancel is no panic");
+    });
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! `came` is an upper bound of the queue's length, and only when it says that all have come is the queue itself counted, once for each
 //! release of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_core::{Caller, EnvCell, Hidden, OrUnwind, Waiters};
 
@@ -111,5 +111,15 @@ impl Barrier {
     #[track_caller]
     pub fn wait_timeout(&self, timeout: Duration) -> Option<BarrierWaitResult> {
         self.0.ask(BarrierEnv::come, time::after(timeout)).in_time()
+    }
+
+    /// As [`wait_timeout`](Self::wait_timeout), until `deadline`. One that has come is a try: the caller goes on only if all others wait.
+    ///
+    /// # Panics
+    ///
+    /// As [`wait`](Self::wait).
+    #[track_caller]
+    pub fn wait_until(&self, deadline: Instant) -> Option<BarrierWaitResult> {
+        self.0.ask(BarrierEnv::come, Some(deadline)).in_time()
     }
 }

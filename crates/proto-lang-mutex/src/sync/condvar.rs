@@ -184,8 +184,29 @@ impl Condvar {
         self.wait_while_until(guard, time::after(timeout), condition)
     }
 
+    /// As [`wait_timeout_while`](Self::wait_timeout_while), until `deadline`; `None` waits for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Panics
+    ///
+    /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::sync::{Condvar, Mutex};
+    /// use std::time::Instant;
+    ///
+    /// let (items, changed) = (Mutex::new(vec![1]), Condvar::new());
+    /// let now = Some(Instant::now());
+    /// let (items, result) = changed.wait_while_until(items.lock().unwrap(), now, |items| items.is_empty()).unwrap();
+    /// assert!(!result.timed_out() && items.len() == 1);
+    /// ```
     #[track_caller]
-    fn wait_while_until<'a, T: ?Sized>(
+    pub fn wait_while_until<'a, T: ?Sized>(
         &self,
         mut guard: MutexGuard<'a, T>,
         deadline: Option<Instant>,

@@ -224,10 +224,10 @@ impl<T: ?Sized> Mutex<T> {
         poison::try_result(self.lock.take(deadline).in_time().map(|held| self.guard(held)))
     }
 
-    /// As [`lock`](Self::lock) where a cancel may not end the wait, and poison does not matter.
+    /// Takes the lock as `take` does, if it does. Poison does not matter.
     #[track_caller]
-    pub(crate) fn lock_binding(&self) -> MutexGuard<'_, T> {
-        self.guard(self.lock.take_binding().or_unwind()).unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_by_way(&self, take: impl FnOnce(&RawLock) -> Option<Held>) -> Option<MutexGuard<'_, T>> {
+        Some(self.guard(take(&self.lock)?).unwrap_or_else(PoisonError::into_inner))
     }
 
     #[inline(always)]

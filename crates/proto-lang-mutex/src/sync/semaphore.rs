@@ -152,7 +152,7 @@ impl Semaphore {
         taken.or_unwind().then(|| SemaphorePermit { semaphore: self, count })
     }
 
-    /// As [`acquire`](Self::acquire), for at most `timeout`.
+    /// As [`acquire_many`](Self::acquire_many), for at most `timeout`; `None` if the time is over.
     ///
     /// # Panics
     ///
@@ -168,6 +168,16 @@ impl Semaphore {
     #[track_caller]
     pub fn acquire_timeout(&self, count: usize, timeout: Duration) -> Option<SemaphorePermit<'_>> {
         self.acquire_by(count, time::after(timeout)).in_time()
+    }
+
+    /// As [`acquire_timeout`](Self::acquire_timeout), until `deadline`.
+    ///
+    /// # Panics
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[track_caller]
+    pub fn acquire_until(&self, count: usize, deadline: Instant) -> Option<SemaphorePermit<'_>> {
+        self.acquire_by(count, Some(deadline)).in_time()
     }
 
     #[track_caller]

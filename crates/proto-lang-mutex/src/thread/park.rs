@@ -68,6 +68,22 @@ pub fn park_timeout(timeout: Duration) {
     park_by(time::after(timeout));
 }
 
+/// As [`park`], until `deadline`.
+///
+/// # Panics
+///
+/// As [`park`].
+///
+/// # Examples
+///
+/// ```
+/// proto_lang_mutex::thread::park_until(std::time::Instant::now()); // has come: takes the token, if it is there
+/// ```
+#[track_caller]
+pub fn park_until(deadline: Instant) {
+    park_by(Some(deadline));
+}
+
 impl Thread {
     /// Gives the thread its token, if it has none: it goes on if it is parked, or when it next parks.
     pub fn unpark(&self) {

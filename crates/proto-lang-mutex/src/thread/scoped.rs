@@ -3,9 +3,12 @@
 //! A scope ends when its closure has returned and all its threads have ended, whether joined or not. If one panicked that nobody
 //! joined, the scope panics as std's does, with a text of its own.
 
+use std::time::{Duration, Instant};
+
 use proto_core::{JoinError, resume_unwind};
 
 use super::{Builder, Thread};
+use crate::time;
 
 /// A place to start threads that borrow from outside of it; see [`scope`].
 ///
@@ -125,24 +128,28 @@ impl<'scope> Scope<'scope, '_> {
 /// });
 /// assert_eq!(sum.unwrap(), 6);
 /// ```
+///
+/// A timed join gives the handle back; the scope waits for the thread in any case:
+///
+/// ```
+/// use proto_lang_mutex::thread;
+/// use std::time::Duration;
+///
+/// thread::scope(|s| {
+///     let parked = s.spawn(thread::park);
+///     let parked = parked.join_timeout(Duration::from_millis(1)).unwrap_err();
+///     parked.thread().unpark();
+///     parked.join().unwrap();
+/// });
+/// ```
 pub struct ScopedJoinHandle<'scope, T> {
     pub(super) handle: proto_core::ScopedJoinHandle<'scope, T>,
     pub(super) thread: Thread,
 }
 
-opaque!(ScopedJoinHandle[T], ScopedJoinHandle<'_, T>, thread);
+handle!(ScopedJoinHandle, 'scope);
 
 impl<T> ScopedJoinHandle<'_, T> {
-    /// The thread.
-    pub fn thread(&self) -> &Thread {
-        &self.thread
-    }
-
-    /// Whether it has ended.
-    pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
-    }
-
     /// Waits for the thread's end. A cancel of the caller comes after it.
     ///
     /// # Errors

@@ -153,24 +153,24 @@ impl Builder {
 /// parked.thread().unpark();
 /// assert_eq!(parked.join().unwrap(), 5);
 /// ```
+///
+/// ```
+/// use proto_lang_mutex::thread;
+/// use std::time::Duration;
+///
+/// let parked = thread::spawn(thread::park);
+/// let parked = parked.join_timeout(Duration::from_millis(1)).unwrap_err();
+/// parked.thread().unpark();
+/// parked.join_timeout(Duration::from_secs(60)).unwrap().unwrap();
+/// ```
 pub struct JoinHandle<T> {
     handle: proto_core::JoinHandle<T>,
     thread: Thread,
 }
 
-opaque!(JoinHandle[T], JoinHandle<T>, thread);
+handle!(JoinHandle);
 
 impl<T> JoinHandle<T> {
-    /// The thread.
-    pub fn thread(&self) -> &Thread {
-        &self.thread
-    }
-
-    /// Whether it has ended, so that [`join`](Self::join) does not wait.
-    pub fn is_finished(&self) -> bool {
-        self.handle.is_finished()
-    }
-
     /// Asks the thread to end: it unwinds from its next wait, and everything in the scopes it stands in with it.
     ///
     /// # Errors
@@ -201,52 +201,5 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     pub fn join(self) -> super::Result<T> {
         self.handle.join().map_err(JoinError::into_payload)
-    }
-
-    /// Waits for the thread's end for at most `timeout`.
-    ///
-    /// # Errors
-    ///
-    /// Gives the handle back if the time is over.
-    ///
-    /// # Panics
-    ///
-    /// As [`join`](Self::join).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use proto_lang_mutex::thread;
-    /// use std::time::Duration;
-    ///
-    /// let parked = thread::spawn(thread::park);
-    /// let parked = parked.join_timeout(Duration::from_millis(1)).unwrap_err();
-    /// parked.thread().unpark();
-    /// parked.join_timeout(Duration::from_secs(60)).unwrap().unwrap();
-    /// ```
-    #[track_caller]
-    pub fn join_timeout(self, timeout: Duration) -> Result<super::Result<T>, Self> {
-        self.join_by(time::after(timeout))
-    }
-
-    /// Waits for the thread's end until `deadline`.
-    ///
-    /// # Errors
-    ///
-    /// Gives the handle back if `deadline` has come.
-    ///
-    /// # Panics
-    ///
-    /// As [`join`](Self::join).
-    #[track_caller]
-    pub fn join_until(self, deadline: Instant) -> Result<super::Result<T>, Self> {
-        self.join_by(Some(deadline))
-    }
-
-    #[track_caller]
-    fn join_by(self, deadline: Option<Instant>) -> Result<super::Result<T>, Self> {
-        let JoinHandle { handle, thread } = self;
-        let outcome = handle.join_until(deadline).map_err(|handle| JoinHandle { handle, thread })?;
-        Ok(outcome.map_err(JoinError::into_payload))
     }
 }

@@ -2,8 +2,16 @@
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
-use proto_core::Runtime;
-use proto_lang_mutex::thread;
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use proto_core::{Cancelled, Runtime};
+use proto_lang_mutex::thread::{self, JoinHandle, Thread};
+
+proto_lang_mutex::thread_local! {
+    /// In a test's seed: the runtime that it runs in.
+    static HERE: RefCell<Option<Runtime>> = const { RefCell::new(None) };
+}
 
 /// A runtime with so many controllers, left to the scheduler of the system.
 pub(crate) fn runtime(controllers: usize) -> Runtime {
@@ -13,7 +21,12 @@ pub(crate) fn runtime(controllers: usize) -> Runtime {
 /// Runs `test` on one, two and four controllers.
 pub(crate) fn on_1_2_4(test: impl Fn() + Send + Sync) {
     for controllers in [1, 2, 4] {
-        runtime(controllers).run(&test).expect("the process ends well");
+        let runtime = runtime(controllers);
+        let seed = || {
+            HERE.set(Some(runtime.clone()));
+            test();
+        };
+        runtime.run(seed).expect("the process ends well");
     }
 }
 
@@ -22,6 +35,43 @@ pub(crate) fn until(mut what: impl FnMut() -> bool) {
     while !what() {
         thread::yield_now();
     }
+}
+
+/// Gives the core up until `thread` waits in a construct. For the seed of [`on_1_2_4`].
+#[track_caller]
+pub(crate) fn until_waits(thread: &Thread) {
+    let runtime = HERE.with_borrow(Clone::clone).expect("this is the seed of a test");
+    let name = thread.vp().name();
+    until(|| {
+        let waits = proto_core::blocking(|| runtime.waits());
+        assert!(!thread.vp().has_ended(), "it has ended instead of waiting");
+        waits.iter().any(|wait| wait.vp == name)
+    });
+}
+
+/// Starts `f`, cancels it when it waits, and checks that this has ended it.
+#[track_caller]
+pub(crate) fn cancelled_in_a_wait<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) {
+    let waits = thread::spawn(f);
+    until_waits(waits.thread());
+    is_cancelled(waits);
+}
+
+/// Cancels a thread and checks that this has ended it.
+#[track_caller]
+pub(crate) fn is_cancelled<T>(thread: JoinHandle<T>) {
+    thread.cancel().unwrap();
+    assert!(thread.join().err().expect("it is cancelled").is::<Cancelled>());
+}
+
+/// The end of a wait that is to be in vain.
+pub(crate) fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(1)
+}
+
+/// The end of a wait that is not.
+pub(crate) fn much_later() -> Instant {
+    Instant::now() + Duration::from_secs(600)
 }
 
 /// Rounds of a stress test; fewer where each step is slow.
