@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::cancelling::{Drops, Witness, everywhere};
 use common::lang::Gate;
-use proto_core::{JoinError, VpBuilder, binding, join, scope, yield_now};
+use proto_core::{EnvCell, JoinError, VpBuilder, Waiters, binding, join, scope, yield_now};
 
 /// Until so many wait at `gate`; then as long as a cancel that was asked for needs to be carried out on this core.
 fn until_waiting(gate: &Gate, count: usize) {
@@ -54,6 +54,46 @@ fn waits_scopes_and_forks_in_it_come_to_their_end() {
                 }
                 assert!(matches!(vp.join(), Err(JoinError::Cancelled)));
                 assert_eq!(passed.load(Ordering::Relaxed), 4, "all of the closure, and nothing after it");
+            })
+            .unwrap();
+    });
+}
+
+#[test]
+fn so_does_a_single_request_that_is_a_closure() {
+    #[derive(Default)]
+    struct Desk {
+        here: bool,
+        waiting: Waiters<u32>,
+    }
+    everywhere("ask_binding", |runtime| {
+        runtime
+            .run(|| {
+                let (desk, never) = (Arc::new(EnvCell::new(Desk::default())), Arc::new(Gate::new()));
+                let answer = Arc::new(AtomicUsize::new(0));
+                let vp = VpBuilder::new()
+                    .spawn({
+                        let (desk, never, answer) = (Arc::clone(&desk), Arc::clone(&never), Arc::clone(&answer));
+                        move || {
+                            let answered = desk.ask_binding(|desk, caller, hidden| {
+                                desk.here = true;
+                                desk.waiting.push(caller, hidden);
+                            });
+                            answer.store(answered.unwrap() as usize, Ordering::Relaxed);
+                            never.pass();
+                        }
+                    })
+                    .unwrap();
+                while desk.visit(|desk, _, _| desk.here) != Some(true) {
+                    yield_now();
+                }
+                vp.cancel().unwrap();
+                // As long as that needs to be carried out on this core.
+                (0..5).for_each(|_| yield_now());
+                let resumed = desk.update(|desk, _, hidden| desk.waiting.resume_next(7, hidden).is_ok());
+                assert_eq!(resumed, Some(true), "it has not left the queue");
+                assert!(matches!(vp.join(), Err(JoinError::Cancelled)), "after the wait");
+                assert_eq!(answer.load(Ordering::Relaxed), 7);
             })
             .unwrap();
     });

@@ -4,8 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4, runtime, until};
-use proto_core::Cancelled;
+use common::{ROUNDS, cancelled_in_a_wait, much_later, on_1_2_4, runtime, soon, until, until_waits};
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::mpsc::{
     RecvTimeoutError, SendError, SendTimeoutError, TryRecvError, TrySendError, channel, sync_channel,
@@ -90,10 +89,19 @@ fn timed_forms_give_up_and_give_back() {
         sender.send("in the buffer".to_owned()).unwrap();
         let back = sender.send_timeout("comes back".to_owned(), Duration::from_millis(1));
         assert_eq!(back, Err(SendTimeoutError::Timeout("comes back".to_owned())));
+        let back = sender.send_deadline("comes back".to_owned(), soon());
+        assert_eq!(back, Err(SendTimeoutError::Timeout("comes back".to_owned())));
         assert_eq!(receiver.recv().unwrap(), "in the buffer");
-        assert!(receiver.try_recv().is_err(), "what came back is not there as well");
+        assert_eq!(
+            receiver.recv_deadline(soon()),
+            Err(RecvTimeoutError::Timeout),
+            "what came back is not there as well"
+        );
+        sender.send_deadline("at once".to_owned(), much_later()).unwrap();
+        assert_eq!(receiver.recv_deadline(much_later()).unwrap(), "at once");
         drop(sender);
         assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+        assert_eq!(receiver.recv_deadline(much_later()), Err(RecvTimeoutError::Disconnected));
     });
 }
 
@@ -159,6 +167,7 @@ fn the_last_sender_that_goes_wakes_the_receiver() {
         let (sender, receiver) = channel::<u32>();
         let receives = thread::spawn(move || receiver.recv());
         let other = sender.clone();
+        until_waits(receives.thread());
         drop(sender);
         drop(other);
         assert!(receives.join().unwrap().is_err());
@@ -191,16 +200,12 @@ fn what_nobody_receives_is_dropped_with_the_receiver() {
 fn cancelled_ends_leave_the_other_end_working() {
     on_1_2_4(|| {
         let (sender, receiver) = sync_channel(0);
-        let sends = thread::spawn({
+        cancelled_in_a_wait({
             let sender = sender.clone();
             move || sender.send(1)
         });
-        sends.cancel().unwrap();
-        assert!(sends.join().unwrap_err().is::<Cancelled>());
         assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty), "its value went with it");
-        let receives = thread::spawn(move || receiver.recv());
-        receives.cancel().unwrap();
-        assert!(receives.join().unwrap_err().is::<Cancelled>());
+        cancelled_in_a_wait(move || receiver.recv());
         assert_eq!(sender.send(2), Err(SendError(2)), "the receiver was dropped by its unwinding");
     });
 }

@@ -5,7 +5,7 @@ mod common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4, runtime, until};
+use common::{ROUNDS, much_later, on_1_2_4, runtime, soon, until};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, MappedMutexGuard, Mutex, MutexGuard, TryLockError};
@@ -125,11 +125,13 @@ fn a_timed_lock_gives_up_and_leaves_the_queue() {
         thread::scope(|s| {
             let given_up = s.spawn(|| lock.try_lock_for(Duration::from_millis(2)).is_err());
             assert!(given_up.join().unwrap(), "the lock was held all the time");
+            assert!(s.spawn(|| lock.try_lock_until(soon()).is_err()).join().unwrap());
         });
         drop(guard);
         // Were the dead waiter still in line, it would get the lock.
         assert_eq!(*lock.lock().unwrap(), 1);
         assert_eq!(*lock.try_lock_for(Duration::from_secs(60)).unwrap(), 1);
+        assert_eq!(*lock.try_lock_until(much_later()).unwrap(), 1);
     });
 }
 

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4, until};
+use common::{ROUNDS, cancelled_in_a_wait, much_later, on_1_2_4, soon, until, until_waits};
 use proto_core::Cancelled;
 use proto_lang_mutex::sync::atomic::{AtomicUsize, Ordering};
 use proto_lang_mutex::sync::{Arc, Barrier, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -77,8 +77,9 @@ fn readers_behind_a_writer_that_gives_up_go_in() {
         let lock = RwLock::new(0);
         let inside = lock.read().unwrap();
         thread::scope(|s| {
-            let writer = s.spawn(|| lock.try_write_for(Duration::from_millis(20)).is_err());
-            // Either behind the writer, or before or after it: it must come in while `inside` is held.
+            let writer = s.spawn(|| lock.try_write_for(Duration::from_millis(50)).is_err());
+            until(|| writer.is_finished() || lock.try_read().is_err());
+            // Behind the writer, unless it took more than its time to find that out. It must come in while `inside` is held.
             let reader = s.spawn(|| *lock.read().unwrap());
             assert!(writer.join().unwrap());
             assert_eq!(reader.join().unwrap(), 0);
@@ -110,18 +111,40 @@ fn readers_behind_a_cancelled_writer_go_in() {
 }
 
 #[test]
+fn who_waits_in_line_can_be_cancelled() {
+    on_1_2_4(|| {
+        let lock = Arc::new(RwLock::new(0));
+        let reads = |lock: &Arc<RwLock<i32>>| {
+            let lock = Arc::clone(lock);
+            move || *lock.read().unwrap()
+        };
+        let writer = lock.write().unwrap();
+        cancelled_in_a_wait(reads(&lock));
+        cancelled_in_a_wait({
+            let lock = Arc::clone(&lock);
+            move || *lock.write().unwrap() = 1
+        });
+        drop(writer);
+        assert_eq!(*lock.try_write().unwrap(), 0, "nobody has it, nobody waits for it");
+    });
+}
+
+#[test]
 fn try_and_timed_forms_give_up() {
     on_1_2_4(|| {
         let lock = RwLock::new(0);
         let writer = lock.write().unwrap();
         assert!(lock.try_read().is_err() && lock.try_write().is_err());
         assert!(lock.try_read_for(Duration::from_millis(1)).is_err());
+        assert!(lock.try_read_until(soon()).is_err() && lock.try_write_until(soon()).is_err());
         drop(writer);
         let reader = lock.read().unwrap();
         assert!(lock.try_read().is_ok() && lock.try_write().is_err());
-        assert!(lock.try_write_for(Duration::from_millis(1)).is_err());
+        assert!(lock.try_write_for(Duration::from_millis(1)).is_err() && lock.try_write_until(soon()).is_err());
+        assert!(lock.try_read_until(much_later()).is_ok());
         drop(reader);
         assert!(lock.try_write().is_ok());
+        assert!(lock.try_write_until(much_later()).is_ok());
     });
 }
 
@@ -154,6 +177,7 @@ fn a_writer_can_go_on_as_a_reader() {
         thread::scope(|s| {
             let mut writer = lock.write().unwrap();
             let waiting = s.spawn(|| *lock.read().unwrap());
+            until_waits(waiting.thread());
             *writer = 1;
             let reader = RwLockWriteGuard::downgrade(writer);
             assert_eq!(waiting.join().unwrap(), 1, "readers that wait come along");

@@ -4,8 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4};
-use proto_core::Cancelled;
+use common::{ROUNDS, cancelled_in_a_wait, on_1_2_4};
 use proto_lang_mutex::sync::mpsc::{Receiver, RecvError, channel, sync_channel};
 use proto_lang_mutex::{Select, select, thread};
 
@@ -153,11 +152,7 @@ fn a_cancelled_select_leaves_all_its_queues() {
     on_1_2_4(|| {
         let (one, ones) = sync_channel::<u32>(0);
         let (two, twos) = sync_channel::<u32>(0);
-        let (kept, selects) = (twos, thread::Builder::new());
-        let selects =
-            selects.spawn(move || select! { recv(ones) -> value => value, recv(kept) -> value => value }).unwrap();
-        selects.cancel().unwrap();
-        assert!(selects.join().unwrap_err().is::<Cancelled>());
+        cancelled_in_a_wait(move || select! { recv(ones) -> value => value, recv(twos) -> value => value });
         assert!(one.send(1).is_err() && two.send(2).is_err());
     });
 }

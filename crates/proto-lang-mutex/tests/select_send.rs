@@ -4,8 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ROUNDS, on_1_2_4, until};
-use proto_core::Cancelled;
+use common::{ROUNDS, cancelled_in_a_wait, on_1_2_4};
 use proto_lang_mutex::sync::mpsc::{channel, sync_channel};
 use proto_lang_mutex::sync::{Arc, Mutex};
 use proto_lang_mutex::{Select, select, thread};
@@ -107,17 +106,9 @@ fn a_cancelled_select_drops_its_value_once() {
     }
     on_1_2_4(|| {
         let (sender, receiver) = sync_channel(0);
-        let (dropped, begun) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(false)));
-        let selects = thread::spawn({
-            let (counts, begun) = (Counts(Arc::clone(&dropped)), Arc::clone(&begun));
-            move || {
-                *begun.lock().unwrap() = true;
-                Select::new().send(&sender, &mut Some(counts), |sent| sent.is_ok()).wait()
-            }
-        });
-        until(|| *begun.lock().unwrap());
-        selects.cancel().unwrap();
-        assert!(selects.join().unwrap_err().is::<Cancelled>());
+        let dropped = Arc::new(Mutex::new(0));
+        let counts = Counts(Arc::clone(&dropped));
+        cancelled_in_a_wait(move || Select::new().send(&sender, &mut Some(counts), |sent| sent.is_ok()).wait());
         assert_eq!(*dropped.lock().unwrap(), 1);
         assert!(receiver.recv().is_err(), "its sender went with it");
     });
