@@ -134,6 +134,36 @@ pub enum Event {
 }
 
 /// Why a wait ended.
+///
+/// # Examples
+///
+/// How often waits ended otherwise than they were meant to:
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::time::Instant;
+///
+/// use proto_core::{Cause, Event, Hooks, Runtime};
+///
+/// #[derive(Default)]
+/// struct InVain(AtomicU32);
+/// impl Hooks for InVain {
+///     fn event(&self, event: &Event) {
+///         let Event::Resumed { cause, .. } = event else { return };
+///         match cause {
+///             Cause::Request | Cause::Task | Cause::External => return,
+///             Cause::Deadline | Cause::Cancel | Cause::Abandoned | Cause::Broken | _ => {}
+///         }
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+/// let in_vain = Arc::new(InVain::default());
+/// let runtime = Runtime::builder().controllers(1).hooks(in_vain.clone()).build()?;
+/// runtime.run(|| proto_core::sleep_until(Some(Instant::now())))??; // sleeps never end otherwise
+/// assert_eq!(in_vain.0.load(Ordering::Relaxed), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {

@@ -146,23 +146,11 @@ impl<T> SetOnce<T> {
     }
 
     /// The caller's turn to set the value; waits while it is somebody else's. `None` if the value is set. With `force` also where it
-    /// is poisoned.
+    /// is poisoned. [`Turn`] has an example.
     ///
     /// # Panics
     ///
     /// If it is [poisoned](Self::poisoning) and not forced. Unwinds if the calling VP is cancelled.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use proto_core::SetOnce;
-    ///
-    /// let place = SetOnce::new();
-    /// drop(place.turn(false).expect("nobody has set it"));
-    /// place.turn(false).expect("the one before has not").set(5);
-    /// assert!(place.turn(false).is_none());
-    /// assert_eq!(place.get(), Some(&5));
-    /// ```
     #[track_caller]
     pub fn turn(&self, force: bool) -> Option<Turn<'_, T>> {
         self.turn_until(force, None).expect("there is no deadline").err()
@@ -276,8 +264,9 @@ impl<T> SetOnce<T> {
 /// assert!(failed.is_err());
 /// let turn: Turn<'_, u32> = place.turn(true).expect("it is not set");
 /// assert!(turn.is_poisoned());
-/// turn.set(5);
-/// assert_eq!(place.get(), Some(&5));
+/// drop(turn); // not set, and poisoned still
+/// place.turn(true).expect("it is not set").set(5);
+/// assert!(place.turn(false).is_none());
 /// ```
 #[must_use = "others wait until it is used or dropped"]
 pub struct Turn<'a, T> {

@@ -367,24 +367,7 @@ pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
     drop(payload);
 }
 
-/// A started process. Dropped without [`wait`](Process::wait), it runs on.
-///
-/// ```
-/// use proto_core::{OrUnwind, Process, ProcessError};
-///
-/// let runtime = proto_core::Runtime::builder().controllers(1).build()?;
-/// let process: Process<u32> = runtime.start(|| 6 * 7)?;
-/// assert_eq!((process.id(), process.wait()?), (1, 42));
-///
-/// let (event, waker) = proto_core::external::<u32>();
-/// let waits = runtime.start(move || event.wait(None).or_unwind())?;
-/// let waits = waits.wait_timeout(std::time::Duration::from_millis(1)).expect_err("nobody wakes it");
-/// assert!(!waits.has_ended());
-/// waits.cancel()?;
-/// assert!(matches!(waits.wait(), Err(ProcessError::Cancelled)));
-/// drop(waker); // held until here, for a verdict would have come first
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// A started process. Dropped without [`wait`](Process::wait), it runs on. [`ProcessBuilder`](crate::ProcessBuilder) has examples.
 #[must_use = "`wait` gives the process's result"]
 pub struct Process<T> {
     inner: Arc<ProcessInner>,

@@ -43,6 +43,23 @@ use crate::runtime::shared::Shared;
 /// assert_eq!(process.wait()?, 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// One that is waited for, and cancelled:
+///
+/// ```
+/// use proto_core::{OrUnwind, Process, ProcessError, Runtime};
+/// use std::time::Duration;
+///
+/// let runtime = Runtime::builder().controllers(1).build()?;
+/// let (event, waker) = proto_core::external::<u32>();
+/// let waits: Process<_> = runtime.process().start(move || event.wait(None).or_unwind())?;
+/// assert_eq!((waits.id(), waits.has_ended()), (1, false));
+/// let waits = waits.wait_timeout(Duration::from_millis(1)).expect_err("nobody wakes it");
+/// waits.cancel()?;
+/// assert!(matches!(waits.wait(), Err(ProcessError::Cancelled)));
+/// drop(waker); // kept until here: without it nobody could have ended the wait, which is a deadlock
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use = "a builder does nothing until `start` or `run`"]
 pub struct ProcessBuilder<'a> {
     shared: &'a Arc<Shared>,

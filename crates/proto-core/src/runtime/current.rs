@@ -43,6 +43,7 @@ use crate::process_error::ProcessError;
 /// let process = runtime.run(|| {
 ///     let here = Runtime::current().expect("this is a VP");
 ///     assert_eq!((here.name(), here.controllers()), ("host", 2));
+///     println!("{:?} of\n{}", here.cores(), here.topology());
 ///     index_later(vec!["one".into()]).map_err(|error| error.to_string())
 /// })??;
 /// assert_eq!(process.wait()?, 1);
