@@ -7,9 +7,11 @@
 //! **Every access takes a turn**, by an exchange of a word beside. Loom looks for another order of two accesses only where the later one
 //! depends on the *last* access before it, and a thread's own load hides what others did before that (tokio-rs/loom#166, #392): with a
 //! load before each compare-exchange, as most of our kernels have it, whole orders were left out. No model of the inbox ever saw a take that
-//! came between two pushes. Exchanges all depend on one another, and Relaxed ones tell nobody anything.
+//! came between two pushes. Exchanges all depend on one another, and Relaxed ones tell nobody anything. It multiplies the orders to be
+//! run: `LOOM_TURNS=0` does without, so that a deeper run of the others ends.
 
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 use loom::sync::atomic::{self, Ordering};
 
@@ -67,36 +69,53 @@ fn left(of: Of, order: Ordering) -> Ordering {
     }
 }
 
+/// See the head of this file.
+#[derive(Debug)]
+struct Turn(Option<atomic::AtomicU32>);
+
+impl Turn {
+    fn new() -> Self {
+        static WANTED: LazyLock<bool> =
+            LazyLock::new(|| std::env::var_os("LOOM_TURNS").is_none_or(|value| value != "0"));
+        Self(WANTED.then(|| atomic::AtomicU32::new(0)))
+    }
+
+    fn take(&self) {
+        if let Some(turn) = &self.0 {
+            turn.swap(0, Ordering::Relaxed);
+        }
+    }
+}
+
 macro_rules! atomic {
     ($name:ident $(<$of:ident>)?, $value:ty, $($update:ident)*) => {
         #[derive(Debug)]
         pub(crate) struct $name $(<$of>)? {
             it: atomic::$name $(<$of>)?,
-            /// See the head of this file.
-            turn: atomic::AtomicU32,
+            turn: Turn,
         }
 
         impl $(<$of>)? $name $(<$of>)? {
             #[track_caller]
             pub(crate) fn new(value: $value) -> Self {
-                Self { it: atomic::$name::new(value), turn: atomic::AtomicU32::new(0) }
+                Self { it: atomic::$name::new(value), turn: Turn::new() }
             }
 
             #[track_caller]
             pub(crate) fn load(&self, order: Ordering) -> $value {
-                self.turn.swap(0, Ordering::Relaxed);
+                self.turn.take();
                 self.it.load(left(Of::Loads, order))
             }
 
             #[track_caller]
             pub(crate) fn store(&self, value: $value, order: Ordering) {
-                self.turn.swap(0, Ordering::Relaxed);
+                self.turn.take();
                 self.it.store(value, left(Of::Stores, order));
             }
 
             #[track_caller]
             pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
-                self.turn.swap(0, Ordering::Relaxed);
+                self.turn.take();
                 self.it.swap(value, left(Of::Swaps, order))
             }
 
@@ -108,7 +127,7 @@ macro_rules! atomic {
                 done: Ordering,
                 failed: Ordering,
             ) -> Result<$value, $value> {
-                self.turn.swap(0, Ordering::Relaxed);
+                self.turn.take();
                 self.it.compare_exchange(old, new, left(Of::Exchanges, done), left(Of::FailedExchanges, failed))
             }
 
@@ -120,14 +139,14 @@ macro_rules! atomic {
                 done: Ordering,
                 failed: Ordering,
             ) -> Result<$value, $value> {
-                self.turn.swap(0, Ordering::Relaxed);
+                self.turn.take();
                 self.it.compare_exchange_weak(old, new, left(Of::Exchanges, done), left(Of::FailedExchanges, failed))
             }
 
             $(
                 #[track_caller]
                 pub(crate) fn $update(&self, value: $value, order: Ordering) -> $value {
-                    self.turn.swap(0, Ordering::Relaxed);
+                    self.turn.take();
                     self.it.$update(value, left(Of::Updates, order))
                 }
             )*

@@ -3,9 +3,10 @@
 //! A scenario's first lines tell its story. A twin that leaves a fence or an ordering out (`sync::model`) and must fail
 //! (`should_panic`) shows that the model can see the fault it is there for.
 //!
-//! A preemption bound of 2 is for every day (`ci/test.sh`), 4 for the deep run (`ci/deep.sh`): there are faults that take three
-//! preemptions. Beware of what the barrier's stand-in hides: its light half is a fence here and none on the machine, so what one
-//! thread shows another needs an ordering of its own, and a model without any barrier to check it.
+//! A preemption bound of 2 is for every day (`ci/test.sh`); the deep run (`ci/deep.sh`) has 4, without the turns of
+//! `sync::model`: there are faults that take three preemptions. Beware of what the barrier's stand-in hides: its light half
+//! is a fence here and none on the machine, so what one thread shows another needs an ordering of its own, and a model
+//! without any barrier to check it.
 
 mod done;
 mod ends;
