@@ -70,6 +70,21 @@ impl<T> Singleton<T> {
     /// # Panics
     ///
     /// As [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_mutex::Singleton;
+    /// use std::time::Duration;
+    ///
+    /// let made = Singleton::new();
+    /// made.run(|| {
+    ///     assert_eq!(made.try_run(|| 1), None, "it is being done");
+    ///     assert_eq!(made.run_timeout(Duration::from_millis(1), || 1), None);
+    ///     2
+    /// });
+    /// assert_eq!((made.try_run(|| 1), made.run_timeout(Duration::ZERO, || 1)), (Some(&2), Some(&2)));
+    /// ```
     #[track_caller]
     pub fn run_timeout(&self, timeout: Duration, f: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init_timeout(timeout, f)
@@ -138,6 +153,15 @@ pub fn try_atomic<R>(f: impl FnOnce() -> R) -> Option<R> {
 /// # Panics
 ///
 /// As [`try_atomic`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::{atomic, atomic_timeout, thread};
+/// use std::time::Duration;
+/// let soon = || thread::spawn(|| atomic_timeout(Duration::from_millis(1), || 5)).join().unwrap();
+/// assert_eq!((atomic(soon), soon()), (None, Some(5)));
+/// ```
 #[track_caller]
 pub fn atomic_timeout<R>(timeout: Duration, f: impl FnOnce() -> R) -> Option<R> {
     isolated(|lock| lock.take(time::after(timeout)).in_time(), f)
@@ -242,6 +266,15 @@ pub fn try_transaction<R>(number: u64, f: impl FnOnce() -> R) -> Entered<R> {
 /// # Panics
 ///
 /// As [`try_transaction`].
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_mutex::{thread, transaction, transaction_timeout};
+/// use std::time::Duration;
+/// let soon = || thread::spawn(|| transaction_timeout(3, Duration::from_millis(1), || 5)).join().unwrap();
+/// assert_eq!((transaction(3, soon), soon()), (Ok(None), Ok(Some(5))));
+/// ```
 #[track_caller]
 pub fn transaction_timeout<R>(number: u64, timeout: Duration, f: impl FnOnce() -> R) -> Result<Option<R>, OutOfOrder> {
     enter(number, |lock| lock.take(time::after(timeout)).in_time(), f)

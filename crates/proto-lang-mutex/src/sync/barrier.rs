@@ -118,6 +118,14 @@ impl Barrier {
     /// # Panics
     ///
     /// As [`wait`](Self::wait).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// let barrier = proto_lang_mutex::Barrier::new(2);
+    /// assert_eq!(barrier.wait_until(Instant::now()), None);
+    /// ```
     #[track_caller]
     pub fn wait_until(&self, deadline: Instant) -> Option<BarrierWaitResult> {
         self.0.ask(BarrierEnv::come, Some(deadline)).in_time()

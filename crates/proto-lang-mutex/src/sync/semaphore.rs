@@ -175,6 +175,16 @@ impl Semaphore {
     /// # Panics
     ///
     /// As [`acquire`](Self::acquire).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// let one = proto_lang_mutex::Semaphore::new(1);
+    /// let permit = one.acquire_until(1, Instant::now()).expect("it is there: no time is needed");
+    /// assert!(one.acquire_until(1, Instant::now()).is_none());
+    /// # drop(permit);
+    /// ```
     #[track_caller]
     pub fn acquire_until(&self, count: usize, deadline: Instant) -> Option<SemaphorePermit<'_>> {
         self.acquire_by(count, Some(deadline)).in_time()

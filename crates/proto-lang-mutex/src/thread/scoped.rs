@@ -122,6 +122,7 @@ impl<'scope> Scope<'scope, '_> {
 ///         thread::park();
 ///         numbers.iter().sum()
 ///     });
+///     let sum = sum.join_until(std::time::Instant::now()).expect_err("nobody has unparked it");
 ///     assert!(!sum.is_finished());
 ///     sum.thread().unpark();
 ///     sum.join()
