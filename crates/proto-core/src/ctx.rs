@@ -18,7 +18,7 @@
 //! # Thread-locals and migration
 //!
 //! A started VP stays on its OS thread [design rule 7], so the compiler may keep the address of the thread-local across
-//! a switch. With the feature `migrate` that is not so, and the accessor is a call that is never inlined
+//! a switch. With the feature `migrate` that is not so: the accessor is a call that is never inlined, and who has switched asks for the context [`again`]
 //! (`ci/thread_locals.sh` looks at the assembly).
 
 use std::cell::Cell;
@@ -174,6 +174,12 @@ pub(crate) fn get() -> &'static Ctx {
         Some(ctx) => ctx,
         None => crate::runtime::attach::attach(),
     }
+}
+
+/// The context, for code that has `ctx` from before something that may have switched: with migration compiled in it may run on another core by now.
+#[inline(always)]
+pub(crate) fn again(ctx: &'static Ctx) -> &'static Ctx {
+    if cfg!(feature = "migrate") { get() } else { ctx }
 }
 
 /// Makes `ctx` this OS thread's context.

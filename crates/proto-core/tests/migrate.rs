@@ -63,10 +63,18 @@ fn a_migratable_vp_moves_and_goes_on() {
     });
 }
 
+/// Keeps its core busy.
+fn until(happened: &AtomicBool) {
+    while !happened.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+}
+
 /// The core that a VP has left no longer looks for it, and the one that takes it over has looked already.
 #[test]
 fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
     static HELD: AtomicBool = AtomicBool::new(false);
+    static BEGUN: AtomicBool = AtomicBool::new(false);
     static LEFT: AtomicBool = AtomicBool::new(false);
     static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
     static HOME_GOES_ON: AtomicBool = AtomicBool::new(false);
@@ -78,13 +86,6 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
     impl Drop for Over {
         fn drop(&mut self) {
             OVER.store(true, Ordering::Release);
-        }
-    }
-
-    /// Keeps its core busy.
-    fn until(happened: &AtomicBool) {
-        while !happened.load(Ordering::Acquire) {
-            std::thread::yield_now();
         }
     }
 
@@ -104,6 +105,7 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
                 }
                 // From here on this core runs everything: first the VP that is to move, until it yields with this core's time taken.
                 let moves = spawn(move || {
+                    BEGUN.store(true, Ordering::Release);
                     while !LEFT.load(Ordering::Acquire) {
                         assert_eq!(VpRef::current().home(), Some(home));
                         yield_now();
@@ -111,7 +113,7 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
                     let _over = Over;
                     NEVER.pass();
                 });
-                for _ in 0..10 {
+                while !BEGUN.load(Ordering::Acquire) {
                     yield_now();
                 }
                 let holds = VpBuilder::new().home(home).spawn(|| {
@@ -131,6 +133,61 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
         // A lost one would be found waiting for ever.
         let outcome = process.wait();
         assert!(matches!(outcome, Err(ProcessError::Cancelled)), "{outcome:?}");
+    });
+}
+
+/// A tick takes the core from a VP at the door of a request, which it then makes, and waits for, on another core.
+#[test]
+fn a_vp_that_moves_at_the_door_of_a_request_makes_it_as_itself() {
+    static HELD: AtomicBool = AtomicBool::new(false);
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    static LOCKED: AtomicBool = AtomicBool::new(false);
+    static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
+    static HOME_GOES_ON: AtomicBool = AtomicBool::new(false);
+    static LOCK: Lock = Lock::new();
+
+    watched("moves at the door", || {
+        let runtime = build(Runtime::builder().controllers(2).assigner(Heap));
+        let places = runtime.cores();
+        let process = runtime
+            .start(move || {
+                let home = VpRef::current().home().unwrap();
+                let other = places.into_iter().find(|place| *place != home).unwrap();
+                let busy = VpBuilder::new().home(other).spawn(|| {
+                    HELD.store(true, Ordering::Release);
+                    until(&OTHER_GOES_ON);
+                });
+                while !HELD.load(Ordering::Acquire) {
+                    yield_now();
+                }
+                // From here on this core runs everything.
+                // SAFETY: as in `spawn`.
+                let moves = unsafe { VpBuilder::new().migratable() }.name("moves").spawn(move || {
+                    BEGUN.store(true, Ordering::Release);
+                    // Nothing but the door of `lock` lets others run here. One of them keeps the lock.
+                    while VpRef::current().home() == Some(home) {
+                        drop(LOCK.lock());
+                    }
+                });
+                while !BEGUN.load(Ordering::Acquire) {
+                    yield_now();
+                }
+                let holds = VpBuilder::new().home(home).spawn(|| {
+                    let _held = LOCK.lock();
+                    LOCKED.store(true, Ordering::Release);
+                    until(&HOME_GOES_ON);
+                });
+                busy.unwrap().join().unwrap();
+                holds.unwrap().join().unwrap();
+                moves.unwrap().join().unwrap();
+            })
+            .unwrap();
+        until(&LOCKED);
+        OTHER_GOES_ON.store(true, Ordering::Release);
+        // Seen from the other core, for that of the holder is busy.
+        while !runtime.waits().iter().any(|wait| wait.vp.user() == Some("moves")) {}
+        HOME_GOES_ON.store(true, Ordering::Release);
+        process.wait().unwrap();
     });
 }
 

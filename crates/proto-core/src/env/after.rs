@@ -213,7 +213,7 @@ impl After {
         // The requester may be in a queue by now, so nothing may unwind out of its pass; and what panics here is the drop of a user's
         // value: nobody's panic, which goes to the process.
         let run = |op: Op| {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| op.run(ctx))) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| op.run(ctx::again(ctx)))) {
                 crate::panics::nobody_catches(payload);
             }
         };
@@ -233,7 +233,7 @@ impl After {
         }
         if let Some(mut notes) = more {
             notes.1.drain(..).for_each(run);
-            ctx.spare_notes.0.set(Some(notes));
+            ctx::again(ctx).spare_notes.0.set(Some(notes));
         }
     }
 }

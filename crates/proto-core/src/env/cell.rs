@@ -405,7 +405,7 @@ impl<E> EnvCell<E> {
             let mut frame = Frame::<E::Reply, R>::new();
             let to = Frame::to(&mut frame);
             // SAFETY: as in `request_adaptive`.
-            match unsafe { self.pass_current(ctx, make(false), to, place) }? {
+            match unsafe { self.pass_current(ctx::again(ctx), make(false), to, place) }? {
                 // SAFETY: answered: the reply was written, and is read once.
                 (Status::Answered, _) => return Ok(unsafe { to.reply.read() }),
                 (Status::TryAgain, now) => seen = now,
@@ -460,9 +460,11 @@ impl<E> EnvCell<E> {
         E: RequestHandler<R>,
     {
         let info = InfoOf::<E, R>::INFO;
+        let mut ctx = ctx;
         let seen = ctx.attention();
         if seen & attention::DOOR != 0 {
             wait::door(ctx, seen, info, place)?;
+            ctx = ctx::again(ctx);
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, info) };
         // SAFETY: `block` runs here; the rest is the caller's duty.

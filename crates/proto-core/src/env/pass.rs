@@ -11,7 +11,7 @@ use super::frame::To;
 use super::hidden::{Hidden, Origin, Status};
 use super::token::Caller;
 use super::{InfoOf, RequestHandler, broken, wait};
-use crate::ctx::{Ctx, attention};
+use crate::ctx::{self, Ctx, attention};
 use crate::ended::{Ended, payload_text};
 use crate::hooks;
 use crate::kernel::spin::Version;
@@ -137,7 +137,7 @@ impl<E> EnvCell<E> {
             }
             _ => block.wait.end_forwarded(forward, End::Abandoned),
         }
-        wait::schedule(ctx, block);
+        wait::schedule(ctx::again(ctx), block);
     }
 
     /// A handler panicked: breaks the environment. Called with the lock held.

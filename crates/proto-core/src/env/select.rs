@@ -65,6 +65,8 @@ where
     ) -> Result<Status, Ended> {
         let mut origin = Origin::Branch(NonNull::from(&*self.node));
         let request = (self.make)();
+        // That is the user's code, as that of the branches before.
+        let ctx = ctx::again(ctx);
         let to = *self.to.insert(Frame::to(&mut self.frame));
         // SAFETY: `block` runs here; the frame lives until the select has unlinked the node; `origin` is this frame's.
         let passed = unsafe { self.cell.pass(ctx, block, to, request, place, &raw mut origin, ctx.attention()) };
@@ -239,10 +241,11 @@ impl<'a, Out> Select<'a, Out> {
     #[track_caller]
     pub fn wait(mut self, deadline: Option<Instant>) -> Result<(usize, Out), Ended> {
         let place = Location::caller();
-        let ctx = ctx::get();
+        let mut ctx = ctx::get();
         let seen = ctx.attention();
         if seen & attention::DOOR != 0 {
             wait::door(ctx, seen, INFO, place)?;
+            ctx = ctx::again(ctx);
         }
         let Some(block) = ctx.current() else { wait::misplaced_request(ctx, INFO) };
         if ctx.in_handler.get().is_some() {
@@ -267,7 +270,7 @@ impl<'a, Out> Select<'a, Out> {
                 Ok(Ok(None)) => {
                     let notes = block.wait.finish_arming(key);
                     if notes.is_empty() {
-                        break Ok(wait::stand(ctx, block, key, INFO, place, deadline));
+                        break Ok(wait::stand(ctx::again(ctx), block, key, INFO, place, deadline));
                     }
                     self.leave_all();
                     if notes.cancel || notes.deadline {

@@ -103,6 +103,7 @@ pub(crate) fn door(
     info: &'static Info,
     place: &'static Location<'static>,
 ) -> Result<(), Ended> {
+    let mut ctx = ctx;
     let Some(block) = ctx.current() else { return Ok(()) };
     if info.kind == Kind::Release || block.is_thread() || ctx.in_handler.get().is_some() {
         return Ok(());
@@ -110,6 +111,7 @@ pub(crate) fn door(
     if seen & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
         block.set_reason(info, place);
         controller::yield_now(ctx, block);
+        ctx = crate::ctx::again(ctx);
     }
     let abandonable = info.kind == Kind::Abandonable && !block.has(flag::BINDING);
     if abandonable && block.is_cancelled() && !crate::panics::unwinding(ctx) {
@@ -200,6 +202,8 @@ pub(crate) fn unanswered(
     deadline: Option<Instant>,
     reply: *mut (),
 ) -> Result<(), Ended> {
+    // The pass may have led through the door, or have dropped a value of the user's that waited.
+    let ctx = crate::ctx::again(ctx);
     let Some(block) = ctx.current() else { misplaced_request(ctx, info) };
     match begin(ctx, block, status, info, place, deadline) {
         How::Vp => controller::switch_away(ctx, block),

@@ -115,8 +115,11 @@ where
     let (Some(core), Some(block)) = (ctx.core(), ctx.current()) else {
         return join_outside(a, b);
     };
+    let (mut ctx, mut core) = (ctx, core);
     if ctx.attention() & (WANTED | attention::SLEEPER) != 0 {
         attend(ctx, core, block);
+        ctx = ctx::again(ctx);
+        core = ctx.core().unwrap_or(core);
     }
     let around = block.inline_job();
     // Nothing in it has to be dropped: a ticket is taken out by `take_back`.
@@ -144,7 +147,7 @@ where
     }
     let first = catch_unwind(AssertUnwindSafe(a));
     // Read again where this may be another core than before.
-    let core = if cfg!(feature = "migrate") { ctx::get().core().unwrap_or(core) } else { core };
+    let core = if cfg!(feature = "migrate") { ctx::again(ctx).core().unwrap_or(core) } else { core };
     let top = match index {
         // SAFETY: this code runs on that core.
         Ok(index) if core.ctx.attention() & (WANTED | attention::CANCEL | attention::HOOKS) == 0 => unsafe {

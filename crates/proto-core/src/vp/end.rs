@@ -64,7 +64,8 @@ fn end(block: &'static Block) {
         // It holds something for ever, and its block stays its own, so that reports can name it: name and process stay as well.
         std::mem::forget(process.handle());
     }
-    if let (Some(process), Some(core)) = (block.process(), ctx.core()) {
+    // What was cleared may have held values of the user's, which waited.
+    if let (Some(process), Some(core)) = (block.process(), ctx::again(ctx).core()) {
         // The last that is done with the process: it may be gone after this.
         let of = block.counted();
         // SAFETY: this is the end of a VP of it.

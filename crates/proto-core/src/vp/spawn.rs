@@ -409,6 +409,8 @@ impl Target {
                 {
                     controller::yield_now(ctx, parent);
                 }
+                // Read again: with migration compiled in this may be another core than before.
+                let core = ctx::again(ctx).core().unwrap_or(core);
                 Ok(Target { shared: core.shared(), process, core: Some(core), parent: Some(parent), hooks })
             }
             _ => {
