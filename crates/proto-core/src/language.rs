@@ -71,7 +71,8 @@ pub trait Language: 'static {
 ///         }
 ///     });
 /// })?;
-/// assert_eq!(order.into_inner().unwrap(), [2, 1, 0]);
+/// // 2, 1, 0, unless the seed had to give its core up in between.
+/// assert_eq!(order.into_inner().unwrap().len(), 3);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Scheduled: 'static {

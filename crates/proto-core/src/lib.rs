@@ -59,12 +59,6 @@ mod panics;
 #[cfg(not(loom))]
 mod process;
 #[cfg(not(loom))]
-mod process_builder;
-#[cfg(not(loom))]
-mod process_end;
-#[cfg(not(loom))]
-mod process_error;
-#[cfg(not(loom))]
 mod report;
 #[cfg(not(loom))]
 mod runtime;
@@ -95,9 +89,7 @@ pub use self::{
     lock::{Absentees, Held, RawLock, RawRwLock},
     once::{Lazy, SetOnce, Turn},
     panics::resume_unwind,
-    process::{OnSeedEnd, Process},
-    process_builder::ProcessBuilder,
-    process_error::ProcessError,
+    process::{OnSeedEnd, Process, ProcessBuilder, ProcessError},
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, RuntimeRef, ShutdownError, available_parallelism, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},

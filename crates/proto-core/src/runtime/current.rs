@@ -17,9 +17,7 @@ use proto_arch::topology::{CoreId, Topology};
 use super::handle::Runtime;
 use super::shared::Shared;
 use crate::ctx::{self, Ctx};
-use crate::process::{self, Options, Process};
-use crate::process_builder::ProcessBuilder;
-use crate::process_error::ProcessError;
+use crate::process::{self, Options, Process, ProcessBuilder, ProcessError};
 
 /// A runtime, as [`Runtime::current`] finds it. Does not keep it: when its owner shuts it down or drops the last [`Runtime`], it ends, and starting
 /// something by a reference that is left is an error.

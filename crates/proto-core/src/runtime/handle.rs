@@ -18,9 +18,7 @@ use super::builder::{Builder, RuntimeError};
 use super::shared::Shared;
 use crate::assign::Assigner;
 use crate::ctx::{self, Ctx};
-use crate::process::{self, Options, Process};
-use crate::process_builder::ProcessBuilder;
-use crate::process_error::ProcessError;
+use crate::process::{self, Options, Process, ProcessBuilder, ProcessError};
 use crate::report::{Report, Wait, list, suspicion};
 use crate::vp::cancel;
 

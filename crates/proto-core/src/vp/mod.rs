@@ -9,7 +9,7 @@
 //! | `pair` | what a VP and its handle share |
 //! | `start` | the closure of a VP that has not run |
 //! | `vpref` | [`VpRef`] |
-//! | `spawn` | [`VpBuilder`], birth |
+//! | `spawn`, `spawn_error` | [`VpBuilder`], birth; why there was none |
 //! | `end` | what runs on a VP's stack from its start to its end |
 //! | `cancel` | cancelling, and delivering it |
 //! | `local` | [`vp_local!`](crate::vp_local) |
@@ -23,14 +23,16 @@ mod name;
 pub(crate) mod pair;
 pub(crate) mod slab;
 mod spawn;
+mod spawn_error;
 pub(crate) mod start;
 mod vpref;
 
 pub use cancel::{CannotCancel, binding};
 pub use local::{AccessError, VpLocal};
 pub use name::VpName;
-pub use spawn::{SpawnError, VpBuilder};
+pub use spawn::VpBuilder;
 pub(crate) use spawn::{adopt, prepare_thread, seed};
+pub use spawn_error::SpawnError;
 pub use vpref::VpRef;
 
 use crate::ctx::{self, Ctx};

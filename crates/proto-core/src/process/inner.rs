@@ -1,24 +1,18 @@
-//! Processes: one started program each: a seed VP and all it creates.
-//!
-//! It has ended when its seed has returned and every VP it created has ended, daemons apart [design rule 13]: `kernel::ends` counts.
+//! What a process is to the runtime, and how it ends.
 
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
 
+use super::end::{AwaitEnd, EndEnv, Over};
+use super::{OnSeedEnd, Options};
 use crate::assign::instance::Instance;
 use crate::ctx::{self, Ctx};
-use crate::ended::{Cancelled, Ended};
 use crate::env::{EnvCell, Waiters};
 use crate::kernel::ends::{Ends, Of};
 use crate::language::{Belongings, OfLanguage};
-use crate::process_end::{AwaitEnd, EndEnv, Over};
-use crate::process_error::ProcessError;
 use crate::report::Report;
-use crate::runtime::attach;
 use crate::runtime::core::Core;
 use crate::runtime::shared::Shared;
 use crate::vp::block::{Block, flag};
@@ -27,9 +21,9 @@ use crate::vp::cancel;
 /// What a process is to the runtime.
 pub(crate) struct ProcessInner {
     id: u64,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     this: Weak<ProcessInner>,
-    ends: Ends,
+    pub(super) ends: Ends,
     cancelled: AtomicBool,
     /// Doomed: its waits were ended by a verdict.
     doomed: AtomicBool,
@@ -39,35 +33,18 @@ pub(crate) struct ProcessInner {
     instance: Option<Arc<Instance>>,
     /// All assigners that it brought: that one, and those of its languages.
     instances: Mutex<Vec<Arc<Instance>>>,
-    on_seed_end: OnSeedEnd,
-    env: EnvCell<EndEnv>,
+    pub(super) on_seed_end: OnSeedEnd,
+    pub(super) env: EnvCell<EndEnv>,
     trouble: Mutex<Trouble>,
     belongings: Belongings,
 }
 
-/// What becomes of a process's VPs when its seed has returned. [`ProcessBuilder`](crate::ProcessBuilder) has an example.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnSeedEnd {
-    /// The process waits until they have ended.
-    #[default]
-    Wait,
-    /// They are cancelled, and the process waits until they have unwound.
-    Cancel,
-}
-
-/// What may be said of a process before it starts.
-#[derive(Debug, Default)]
-pub(crate) struct Options {
-    pub(crate) instance: Option<Arc<Instance>>,
-    pub(crate) on_seed_end: OnSeedEnd,
-}
-
 /// What went wrong so far.
 #[derive(Default)]
-struct Trouble {
-    panic: Option<Box<dyn Any + Send>>,
-    failure: Option<String>,
-    report: Option<Report>,
+pub(super) struct Trouble {
+    pub(super) panic: Option<Box<dyn Any + Send>>,
+    pub(super) failure: Option<String>,
+    pub(super) report: Option<Report>,
 }
 
 impl fmt::Debug for ProcessInner {
@@ -77,7 +54,7 @@ impl fmt::Debug for ProcessInner {
 }
 
 impl ProcessInner {
-    fn new(shared: &Arc<Shared>, options: Options) -> Arc<ProcessInner> {
+    pub(super) fn new(shared: &Arc<Shared>, options: Options) -> Arc<ProcessInner> {
         let Options { instance, on_seed_end } = options;
         if let Some(instance) = &instance {
             shared.add_instance(instance);
@@ -163,7 +140,7 @@ impl ProcessInner {
         })
     }
 
-    fn trouble<R>(&self, f: impl FnOnce(&mut Trouble) -> R) -> R {
+    pub(super) fn trouble<R>(&self, f: impl FnOnce(&mut Trouble) -> R) -> R {
         f(&mut self.trouble.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -241,7 +218,7 @@ impl ProcessInner {
     }
 
     /// All have ended: nobody but those who hold it refers to this process any more. More than one may come here.
-    fn leave(&self) {
+    pub(super) fn leave(&self) {
         for instance in self.instances().drain(..) {
             self.shared.remove_instance(&instance);
         }
@@ -365,140 +342,4 @@ pub(crate) fn ambient() -> Result<&'static ProcessInner, crate::RuntimeError> {
 /// A panic in a VP that an OS thread made and nobody joins: std prints it by its hook and forgets it; so do we.
 pub(crate) fn note_ambient_panic(payload: Box<dyn Any + Send>) {
     drop(payload);
-}
-
-/// A started process. Dropped without [`wait`](Process::wait), it runs on. [`ProcessBuilder`](crate::ProcessBuilder) has examples.
-#[must_use = "`wait` gives the process's result"]
-pub struct Process<T> {
-    inner: Arc<ProcessInner>,
-    result: Arc<Mutex<Option<std::thread::Result<T>>>>,
-}
-
-impl<T> fmt::Debug for Process<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Process").field("id", &self.inner.id).finish_non_exhaustive()
-    }
-}
-
-impl<T> Process<T> {
-    /// Its number in its runtime.
-    pub fn id(&self) -> u64 {
-        self.inner.id
-    }
-
-    /// Whether its seed and all it created have ended.
-    pub fn has_ended(&self) -> bool {
-        self.inner.is_ended()
-    }
-
-    /// Cancels every VP of the process [design rule 13].
-    ///
-    /// # Errors
-    ///
-    /// In a `panic=abort` build.
-    pub fn cancel(&self) -> Result<(), crate::CannotCancel> {
-        cancel::check_possible()?;
-        cancel::cancel_process(&self.inner.shared, &self.inner);
-        Ok(())
-    }
-
-    /// Waits until the seed has returned and everything the process created has ended, and gives the seed's value.
-    ///
-    /// # Errors
-    ///
-    /// See [`ProcessError`].
-    pub fn wait(self) -> Result<T, ProcessError> {
-        self.stand();
-        self.take()
-    }
-
-    /// As [`wait`](Process::wait), at most for `time`.
-    ///
-    /// # Errors
-    ///
-    /// Gives the process back if it has not ended by then.
-    pub fn wait_timeout(self, time: Duration) -> Result<Result<T, ProcessError>, Process<T>> {
-        // A time too far to be represented is no deadline.
-        let deadline = Instant::now().checked_add(time);
-        let ended = attach::standing_in_wait(|| self.inner.env.request_until(AwaitEnd, deadline));
-        match ended {
-            Err(Ended::Deadline) => Err(self),
-            _ => Ok(self.take()),
-        }
-    }
-
-    fn stand(&self) {
-        // A binding wait ends by its answer.
-        let _ = attach::standing_in_wait(|| self.inner.env.request(AwaitEnd));
-    }
-
-    fn take(self) -> Result<T, ProcessError> {
-        let result = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let trouble = self.inner.trouble(std::mem::take);
-        if let Some(report) = trouble.report {
-            return Err(ProcessError::Deadlock(Box::new(report)));
-        }
-        match (result, trouble.panic) {
-            (Some(Err(payload)), _) if !payload.is::<Cancelled>() => Err(ProcessError::Panic(payload)),
-            (_, Some(payload)) => Err(ProcessError::Panic(payload)),
-            (Some(Ok(value)), None) => match trouble.failure {
-                None => Ok(value),
-                Some(text) => Err(ProcessError::Failed(text)),
-            },
-            (Some(Err(_)), None) => Err(ProcessError::Cancelled),
-            (None, None) => Err(trouble.failure.map_or(ProcessError::Cancelled, ProcessError::Failed)),
-        }
-    }
-}
-
-/// Starts a process.
-///
-/// # Safety
-///
-/// - What `f` and `T` borrow outlives the process: the caller waits for it, or they are 'static.
-pub(crate) unsafe fn start<T, F>(shared: &Arc<Shared>, options: Options, f: F) -> Result<Process<T>, ProcessError>
-where
-    T: Send,
-    F: FnOnce() -> T + Send,
-{
-    if options.on_seed_end == OnSeedEnd::Cancel {
-        cancel::check_possible().map_err(|error| ProcessError::Failed(error.to_string()))?;
-    }
-    let inner = ProcessInner::new(shared, options);
-    let result = Arc::new(Mutex::new(None));
-    let place = Arc::clone(&result);
-    let seat = Seat(Arc::clone(&inner));
-    let body = move || {
-        let seat = seat;
-        let outcome = catch_unwind(AssertUnwindSafe(f));
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
-        drop(place);
-        drop(seat);
-    };
-    // SAFETY: the process lives until its VPs have ended: the registry holds it, and `Seat` does.
-    let process: &'static ProcessInner = unsafe { &*Arc::as_ptr(&inner) };
-    // SAFETY: duty of the caller.
-    let seed = unsafe { crate::vp::seed(process, body) };
-    match seed {
-        Ok(_) => Ok(Process { inner, result }),
-        Err(error) => {
-            inner.give_up();
-            // Nobody else will, and the registry and the process would keep each other for ever.
-            inner.leave();
-            Err(ProcessError::Spawn(error))
-        }
-    }
-}
-
-/// The seed's place in its process: dropped when the seed has returned, or never ran.
-struct Seat(Arc<ProcessInner>);
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let process = &self.0;
-        process.ends.close();
-        if process.on_seed_end == OnSeedEnd::Cancel {
-            cancel::cancel_process(&process.shared, process);
-        }
-    }
 }

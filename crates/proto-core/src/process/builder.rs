@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::assign::Assigner;
 use crate::assign::instance::Instance;
-use crate::process::{self, OnSeedEnd, Options, Process};
-use crate::process_error::ProcessError;
+use crate::process::{self, OnSeedEnd, Options, Process, ProcessError};
 use crate::runtime::shared::Shared;
 
 /// A process that is to be started: made by [`Runtime::process`](crate::Runtime::process).
