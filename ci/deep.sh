@@ -101,7 +101,7 @@ if nightly && cargo +nightly miri --version >/dev/null 2>&1; then
         cargo +nightly miri test -p proto-core --lib --target-dir "$deep/miri"
     # Whole runtimes, each VP on a thread of its own.
     wanted miri-runtime && step miri-runtime env MIRIFLAGS="$miri -Zmiri-ignore-leaks" timeout --kill-after=10 3600 \
-        cargo +nightly miri test -p proto-core --tests --no-fail-fast --target-dir "$deep/miri"
+        cargo +nightly miri test -p proto-core --test '*' --no-fail-fast --target-dir "$deep/miri"
     # The other rules of aliasing that are under discussion.
     wanted miri-tree && step miri-tree env MIRIFLAGS="-Zmiri-tree-borrows $miri" timeout --kill-after=10 1800 \
         cargo +nightly miri test -p proto-core --lib --target-dir "$deep/miri"
