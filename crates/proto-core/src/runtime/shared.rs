@@ -1,7 +1,7 @@
 //! What the controllers of one runtime share.
 //!
 //! Held by an `Arc` in every controller's thread, the watchdog's, every handle and every process. It lives until the last controller has
-//! ended; timelines and wakers reach it through their core, which is part of it.
+//! ended, and nobody [visits](Visit) it any more; timelines and wakers reach it through their core, which is part of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -71,21 +71,21 @@ impl<'a> Visit<'a> {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        // ORDERING: Release pairs with the Acquire in `Shared`'s drop: the visitor's last look comes before.
+        // ORDERING: Release pairs with the Acquire in `await_visitors`: the visitor's last look comes before.
         self.0.visitors.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
+impl Shared {
+    /// Waits until nobody is looking from outside any more. For a controller that has ended and holds the memory for so long: its timelines,
+    /// and so their wakers, came before. (Not for the drop of this: that has the whole to itself, from its beginning.)
+    pub(super) fn await_visitors(&self) {
         // ORDERING: Acquire pairs with the Release above. A visitor has a few instructions left, so nothing cleverer.
         while self.visitors.load(Ordering::Acquire) != 0 {
             std::thread::yield_now();
         }
     }
-}
 
-impl Shared {
     pub(crate) fn nanoseconds(&self, at: Instant) -> u64 {
         u64::try_from(at.saturating_duration_since(self.start).as_nanos()).unwrap_or(u64::MAX - 1)
     }

@@ -66,5 +66,8 @@ pub(crate) fn thread(shared: Arc<Shared>, index: usize, pin: Option<usize>) {
         shared.all_ended.notify_all();
         drop(alive);
         shared.watchdog.wake();
+    } else {
+        drop(alive);
     }
+    shared.await_visitors();
 }
