@@ -3,7 +3,7 @@
 //! Requests, births, ends, resumes (the tie-points), and assignments are told to every [`Hooks`] of the runtime, with names that are the same from run
 //! to run for programs that share only through constructs (std's atomics and locks are outside, and so is every promise about them).
 //! Off, hooks cost the one branch on the attention word that a request takes anyway. On, the fast path that passes no door is left: the second closure of a
-//! `join` is no call, but always a VP of its own (`task`).
+//! `join`, and a task of a scope, is no call, but always a VP of its own (`task`).
 //!
 //! `request` is called under the environment's lock, so the order of the calls of one object is the order of its requests: each event carries its
 //! predecessor on the object, which is the edge of the order log.
@@ -169,7 +169,8 @@ pub enum Event {
 pub enum Cause {
     /// Another timeline of the runtime answered it.
     Request,
-    /// It was for the second closure of a [`join`](crate::join()), and that has returned. Such a wait is no request.
+    /// It was for the second closure of a [`join`](crate::join()), or for tasks of a [`task_scope`](crate::task_scope()), and they have
+    /// returned. Such a wait is no request.
     Task,
     /// An OS thread, or a timeline of another runtime, answered it.
     External,

@@ -10,7 +10,8 @@
 //! | have a lock in it | [`RawLock`], [`RawRwLock`], [`Absentees`] |
 //! | do something once | [`SetOnce`], [`Lazy`] |
 //! | pass values through it | [`Channel`], [`Backlog`] |
-//! | make VPs | [`VpBuilder`], [`scope()`], [`join()`] |
+//! | make VPs | [`VpBuilder`], [`scope()`] |
+//! | fork tasks at the price of calls | [`join()`], [`task_scope()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
 //! | be woken by something outside, or wait for a future | [`external`] |
@@ -93,7 +94,7 @@ pub use self::{
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, RuntimeRef, ShutdownError, available_parallelism, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},
-    task::join,
+    task::{Task, TaskScope, join, task_scope},
     vp::{
         AccessError, CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, binding, current_name, on_vp,
         panicking, unwinding, yield_now,

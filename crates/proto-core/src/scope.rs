@@ -20,8 +20,8 @@ use crate::JoinError;
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::join::{JoinHandle, Packet};
-use crate::task::JobHead;
-use crate::vp::block::flag;
+use crate::task::{JobHead, Shift};
+use crate::vp::block::{Block, flag};
 use crate::vp::{SpawnError, VpBuilder, cancel};
 
 type Payload = Box<dyn Any + Send>;
@@ -101,6 +101,63 @@ impl RequestHandler<Finish> for ScopeEnv {
 }
 
 impl ScopeHead {
+    /// A scope in which the running timeline stands from now on, once [`stand`](ScopeHead::stand) has said so.
+    #[track_caller]
+    pub(crate) fn open(block: &Block) -> ScopeHead {
+        let outer = block.open_scope.get();
+        ScopeHead::new(if outer.is_null() { block.around() } else { Around::scope(outer) }, outer, false)
+    }
+
+    /// Runs `f` within the scope. For its owner; what runs in the scope has still to be waited for.
+    pub(crate) fn stand<T>(&self, block: &Block, f: impl FnOnce() -> T) -> std::thread::Result<T> {
+        block.open_scope.set(self);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        if block.is_cancelled() && !block.has(flag::BINDING) && !crate::panics::unwinding(ctx::get()) {
+            // The cancel may have come before this scope was opened; what waits in it would else be waited for in vain.
+            self.cancel_now();
+        }
+        result
+    }
+
+    /// Waits until no VP is left in the scope; gives the first panic of one that nobody joined. For its owner.
+    #[track_caller]
+    pub(crate) fn wait_for_vps(&self) -> Option<Payload> {
+        match self.env.request(Finish) {
+            Ok(panic) => panic,
+            // A binding wait ends by its answer only; and this environment's handlers do not panic.
+            Err(ended) => {
+                eprintln!("proto-runtime: a scope's end came back without its answer: {ended}");
+                std::process::abort()
+            }
+        }
+    }
+
+    /// The scope's owner leaves it.
+    pub(crate) fn leave_open(&self, block: &Block) {
+        block.open_scope.set(self.outer);
+    }
+
+    /// Creates a VP in the scope.
+    ///
+    /// # Safety
+    ///
+    /// - Whatever `f` and `T` borrow lives until the scope has ended, and `self` is that scope's.
+    pub(crate) unsafe fn spawn<'scope, F, T>(
+        &'scope self,
+        builder: VpBuilder,
+        f: F,
+    ) -> Result<ScopedJoinHandle<'scope, T>, SpawnError>
+    where
+        F: FnOnce() -> T + Send,
+        T: Send,
+    {
+        self.env.release(Enter);
+        let (packet, of_vp) = Packet::new();
+        // SAFETY: the scope waits until the VP has ended; duty of the caller. If it fails the closure was dropped, which has told the scope.
+        let vp = unsafe { builder.spawn_packet(f, of_vp, self) }?;
+        Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), scope: self })
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         // ORDERING: Relaxed: told by mail as well (`cancel::sweep_all`), which orders it.
         self.cancelled.load(Ordering::Relaxed)
@@ -113,7 +170,7 @@ impl ScopeHead {
     }
 
     /// Marks the scope and has every core look for its VPs.
-    fn cancel_now(&self) {
+    pub(crate) fn cancel_now(&self) {
         if self.cancel() {
             if let Some(shared) = crate::process::current_shared() {
                 cancel::sweep_all(shared);
@@ -159,7 +216,8 @@ impl ScopeHead {
     }
 }
 
-/// What a timeline belongs to and is cancelled with: a scope, the join that waits for it, or nothing. A pointer; odd for a join's job.
+/// What a timeline belongs to and is cancelled with: a scope, the join that waits for it, or nothing. A pointer, with
+/// a bit set for a join's job, and another one for a shift.
 ///
 /// An iterator over it and what is around it. **Invariant**: a timeline has one only while what is pointed at waits for the timeline: before it
 /// tells the scope or the join that it is done, it is given [`nothing`](Around::nothing).
@@ -187,6 +245,7 @@ impl Surrounding {
 }
 
 const IS_JOB: usize = 1;
+const IS_SHIFT: usize = 2;
 
 impl Around {
     pub(crate) fn nothing() -> Around {
@@ -200,6 +259,22 @@ impl Around {
     pub(crate) fn job(job: *const JobHead) -> Around {
         Around(job.cast_mut().cast::<()>().map_addr(|addr| addr | IS_JOB))
     }
+
+    /// Of a VP that was made to run tasks of a scope: what it works for, which lies in its own frame.
+    pub(crate) fn shift(shift: *const Shift) -> Around {
+        Around(shift.cast_mut().cast::<()>().map_addr(|addr| addr | IS_SHIFT))
+    }
+
+    /// The shift, if it is one; else null.
+    #[inline(always)]
+    pub(crate) fn as_shift(self) -> *const Shift {
+        if self.0.addr() & IS_SHIFT == 0 { std::ptr::null() } else { self.place().cast() }
+    }
+
+    #[inline(always)]
+    fn place(self) -> *mut () {
+        self.0.map_addr(|addr| addr & !(IS_JOB | IS_SHIFT))
+    }
 }
 
 impl Iterator for Around {
@@ -210,10 +285,15 @@ impl Iterator for Around {
         if self.0.is_null() {
             return None;
         }
-        let place = self.0.map_addr(|addr| addr & !IS_JOB);
-        if place == self.0 {
+        let place = self.place();
+        if self.0.addr() & IS_JOB == 0 {
+            // SAFETY: a VP has ended its shift before that frame is left (invariant).
+            let scope = match unsafe { self.as_shift().as_ref() } {
+                Some(shift) => shift.scope(),
+                None => place.cast_const().cast(),
+            };
             // SAFETY: a scope waits for the VPs in it (invariant), and what is around it outlives it.
-            let scope: &'static ScopeHead = unsafe { &*place.cast() };
+            let scope: &'static ScopeHead = unsafe { &*scope };
             *self = scope.parent;
             Some(Surrounding::Scope(scope))
         } else {
@@ -337,28 +417,11 @@ where
 {
     let ctx = ctx::get();
     let block = ctx.current().expect("an assigner or a hook opens no scope");
-    let outer = block.open_scope.get();
-    let scope = Scope {
-        head: ScopeHead::new(if outer.is_null() { block.around() } else { Around::scope(outer) }, outer, false),
-        kept: Mutex::new(Vec::new()),
-        _scope: PhantomData,
-        _env: PhantomData,
-    };
-    block.open_scope.set(&raw const scope.head);
-    let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
-    if block.is_cancelled() && !block.has(flag::BINDING) && !crate::panics::unwinding(ctx::get()) {
-        // The cancel may have come before this scope was opened; what waits in it would else be waited for in vain.
-        scope.head.cancel_now();
-    }
-    let panic = match scope.head.env.request(Finish) {
-        Ok(panic) => panic,
-        // A binding wait ends by its answer only; and this environment's handlers do not panic.
-        Err(ended) => {
-            eprintln!("proto-runtime: a scope's end came back without its answer: {ended}");
-            std::process::abort()
-        }
-    };
-    block.open_scope.set(outer);
+    let scope =
+        Scope { head: ScopeHead::open(block), kept: Mutex::new(Vec::new()), _scope: PhantomData, _env: PhantomData };
+    let result = scope.head.stand(block, || f(&scope));
+    let panic = scope.head.wait_for_vps();
+    scope.head.leave_open(block);
     if result.is_ok() && panic.is_none() {
         cancel::deliver_noted();
     }
@@ -389,10 +452,16 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// See [`JoinError`].
     #[track_caller]
-    pub fn join(mut self) -> Result<T, JoinError> {
-        let outcome = self.handle.join_binding();
+    pub fn join(self) -> Result<T, JoinError> {
+        let outcome = self.join_noting();
         cancel::deliver_noted();
         outcome
+    }
+
+    /// As [`join`](ScopedJoinHandle::join), but leaves a cancel of the caller to be delivered.
+    #[track_caller]
+    pub(crate) fn join_noting(mut self) -> Result<T, JoinError> {
+        self.handle.join_binding()
     }
 
     /// Waits for the VP's end, until `deadline`; a cancel of the caller ends the wait as well: the scope waits for the VP in any case.
@@ -457,14 +526,8 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.head.env.release(Enter);
-        let (packet, of_vp) = Packet::new();
-        // SAFETY: the scope waits until the VP has ended, and what `f` and `T` borrow outlives the scope.
-        match unsafe { builder.spawn_packet(f, of_vp, &raw const self.head) } {
-            Ok(vp) => Ok(ScopedJoinHandle { handle: JoinHandle::new(packet, vp), scope: &self.head }),
-            // The closure was dropped, which has told the scope.
-            Err(error) => Err(error),
-        }
+        // SAFETY: what `f` and `T` borrow outlives the scope.
+        unsafe { self.head.spawn(builder, f) }
     }
 
     /// Keeps `value` as long as the scope: how a language's own scope, a wrapper of this one, gets a reference that lives as long.

@@ -55,6 +55,11 @@
 //! *What a thief sees.* Every store of `head` is Release and T3 Acquire, every change of `word` both: with an index
 //! comes the slot below it, with the slot what the task's pointer leads to.
 //!
+//! *Foreign entries.* A timeline's forks and joins nest, but a task of a scope may be left above the fork of a join that was opened later. So a
+//! join asks for its own entry ([`Owner::pop_own`]), a scope for entries of its own ([`Owner::pop_if`], [`Owner::find`]). Entries that were
+//! stolen are never looked into: whose they were may be gone. They are below all others, so if the top one was stolen, all were, and
+//! the list is cleared; an entry that its owner does not find was stolen.
+//!
 //! *Out of order.* [`Owner::touch`] takes an entry below the top: it lowers `head` to it as a pop does, which makes all
 //! entries from there on its own, marks the slot as taken, and raises `head` again. Thieves and pops skip marked slots.
 //!
@@ -119,6 +124,30 @@ pub(crate) enum Top {
     Shared,
     /// It is not the newest. Nothing was done.
     Other,
+}
+
+/// What became of an entry that its owner wants back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "an entry of the owner's own that is not run is lost"]
+pub(crate) enum Own {
+    /// It is off the list, and the owner's.
+    Mine,
+    /// Another core has it.
+    Stolen,
+    /// Others lie on top of it, from this index on: they have to leave the list first.
+    Covered(u32),
+}
+
+/// What was on top of the owner's list, if it was wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use = "an entry of the owner's own that is not run is lost"]
+pub(crate) enum Newest<J> {
+    /// This one: run it inline.
+    Mine(NonNull<J>),
+    /// Another one, which stays where it is.
+    Other,
+    /// Nothing that was not stolen.
+    Empty,
 }
 
 /// Whose an entry that leaves the list is.
@@ -347,6 +376,102 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         }
     }
 
+    /// Takes `job`, which this timeline pushed, off the list, if nobody else has it. It has to be on top, as it is but for tasks of a scope
+    /// further down that were left above it.
+    #[inline(always)]
+    pub(crate) fn pop_own(&self, job: NonNull<J>) -> Own {
+        let head = self.head();
+        if head == 0 {
+            return Own::Stolen;
+        }
+        let index = head - 1;
+        // Relaxed: the owner's own store.
+        if self.lower_fast(index) && self.list.slot(index).load(Ordering::Relaxed) == job.as_ptr() {
+            return Own::Mine;
+        }
+        self.pop_own_slow(job, index)
+    }
+
+    /// As [`Self::pop_slow`], for [`Self::pop_own`].
+    #[cold]
+    fn pop_own_slow(&self, job: NonNull<J>, mut index: u32) -> Own {
+        loop {
+            if self.lower_slow(index, Stolen::Drop) > index {
+                self.clear_stolen();
+                return Own::Stolen;
+            }
+            match self.entry(index) {
+                Some(top) if top == job => return Own::Mine,
+                Some(_) => break,
+                None if index == 0 => return Own::Stolen,
+                None => index -= 1,
+            }
+            // As in `pop_slow`.
+            self.list.head.store(index, Ordering::Release);
+            B::light();
+        }
+        // Release: as in `push`: what lies above is as visible as before.
+        self.list.head.store(index + 1, Ordering::Release);
+        match (0..index).rev().find(|&below| self.entry(below) == Some(job)) {
+            Some(below) => Own::Covered(below + 1),
+            None => Own::Stolen,
+        }
+    }
+
+    /// The entry on top was stolen, so all others were: they leave the list. Who looks for one of them and does not find it knows that.
+    fn clear_stolen(&self) {
+        let first_mine = self.lower(0, Stolen::Drop);
+        debug_assert!(first_mine > 0 || self.list.load_word(Ordering::Relaxed).split() == 0, "not all were stolen");
+    }
+
+    /// Takes the newest entry, if it is `wanted`.
+    pub(crate) fn pop_if(&self, wanted: impl Fn(NonNull<J>) -> bool) -> Newest<J> {
+        loop {
+            let head = self.head();
+            if head == 0 {
+                return Newest::Empty;
+            }
+            let index = head - 1;
+            if !self.lower_fast(index) && self.lower_slow(index, Stolen::Drop) > index {
+                self.clear_stolen();
+                return Newest::Empty;
+            }
+            match self.entry(index) {
+                None => {}
+                Some(job) if wanted(job) => return Newest::Mine(job),
+                Some(_) => {
+                    // Release: as in `push`.
+                    self.list.head.store(head, Ordering::Release);
+                    return Newest::Other;
+                }
+            }
+        }
+    }
+
+    /// Where the newest entry is that nobody took and that is `wanted`, from `low` on.
+    #[cold]
+    pub(crate) fn find(&self, low: u32, wanted: impl Fn(NonNull<J>) -> bool) -> Option<u32> {
+        let head = self.head();
+        let mut from = low;
+        while from < head {
+            let first_mine = self.lower(from, Stolen::Keep);
+            if first_mine <= from {
+                break;
+            }
+            from = first_mine;
+        }
+        let found = (from..head).rev().find(|&index| self.entry(index).is_some_and(&wanted));
+        // Release: as in `push`.
+        self.list.head.store(head, Ordering::Release);
+        found
+    }
+
+    /// Whether `job` lies at `index`, where it was pushed. If so it may have been stolen all the same.
+    #[inline(always)]
+    pub(crate) fn holds(&self, index: u32, job: NonNull<J>) -> bool {
+        index < self.head() && self.entry(index) == Some(job)
+    }
+
     /// What the slot at `index` holds; none if it was taken out of order.
     #[inline(always)]
     fn entry(&self, index: u32) -> Option<NonNull<J>> {
@@ -422,10 +547,6 @@ impl<J, B: Barrier> Owner<'_, J, B> {
 
     /// Takes the entry at `index` (what [`Self::head`] was before its push) out of its order, if nobody else has it.
     /// If somebody has, the entry stays on the list for a later pop.
-    #[cfg_attr(
-        not(any(test, loom)),
-        expect(dead_code, reason = "part of the protocol; for languages that touch out of order")
-    )]
     pub(crate) fn touch(&self, index: u32) -> Fate {
         let head = self.head();
         debug_assert!(index < head, "touched an entry that is not in the list");

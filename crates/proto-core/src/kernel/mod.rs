@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | `spin` | the lock word of an environment | two lockers; unlock against a sleeping waiter |
 //! | `inbox` | work sent to one core | a push against the owner that takes all |
-//! | `done` | a job that another core runs | its end against the owner that comes to wait |
+//! | `done` | a job that another core may run | its end against who comes to wait, takes it back, or gives it up |
 //! | `ends` | whether all that a process created has ended | the last ends, on several cores, against the seed's |
 //! | `latent` | work of one core that others may steal | the owner's pop against a thief, at the last entry |
+//! | `tally` | how many tasks of a scope are still to end | an end against the close |
 //! | `sleep` | who sleeps, who wakes whom | a core that parks against the work that just appears |
 //! | `wait` | the one end of a wait | answer, deadline, cancel, drop |
 //!
@@ -20,6 +21,7 @@ pub(crate) mod inbox;
 pub(crate) mod latent;
 pub(crate) mod sleep;
 pub(crate) mod spin;
+pub(crate) mod tally;
 pub(crate) mod wait;
 
 #[cfg(all(test, loom))]

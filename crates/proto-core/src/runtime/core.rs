@@ -8,6 +8,7 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ use crate::kernel::latent::LatentList;
 use crate::kernel::sleep::Rest;
 use crate::kernel::wait::Key;
 use crate::process::ProcessInner;
-use crate::task::JobHead;
+use crate::task::{Chunk, JobHead};
 use crate::vp::block::Block;
 use crate::vp::pair::Pieces;
 
@@ -57,6 +58,8 @@ pub(crate) struct Core {
     pub(crate) counting: AtomicPtr<ProcessInner>,
     /// The others, nearest first; empty: in ring order.
     near: Box<[usize]>,
+    /// The core that runs what a timeline of this one waits for: the first to be asked for work. What runs on this core writes it.
+    pub(crate) first_asked: Cell<Option<usize>>,
     /// Whether what ran last came to its end. The controller's.
     pub(crate) last_ended: Cell<bool>,
     owner: UnsafeCell<Owner>,
@@ -81,6 +84,8 @@ pub(crate) struct Owner {
     pub(crate) fibers: Fibers,
     pub(crate) blocks: Vec<&'static Block>,
     pub(crate) pieces: Pieces,
+    /// Empty memory for tasks.
+    pub(crate) chunks: Vec<NonNull<Chunk>>,
     pub(crate) timers: BTreeMap<(Instant, u64), (&'static Block, Key)>,
     pub(crate) timer_number: u64,
     /// The assigners of this runtime, as of `instances_version`.
@@ -121,6 +126,7 @@ impl Core {
             next_deadline: AtomicU64::new(u64::MAX),
             counting: AtomicPtr::new(std::ptr::null_mut()),
             near,
+            first_asked: Cell::new(None),
             last_ended: Cell::new(false),
             owner: UnsafeCell::new(Owner {
                 local: VecDeque::new(),
@@ -129,6 +135,7 @@ impl Core {
                 fibers,
                 blocks: Vec::new(),
                 pieces: Pieces::default(),
+                chunks: Vec::new(),
                 timers: BTreeMap::new(),
                 timer_number: 0,
                 instances: Vec::new(),
@@ -157,12 +164,15 @@ impl Core {
         unsafe { &*self.shared.get() }
     }
 
-    /// The numbers of the others, in the order in which this core asks them for work.
+    /// The numbers of the others, in the order in which this core asks them for work: before all others the one that runs what a timeline of
+    /// this core waits for, so that it is helped rather than somebody else. Owner only.
     #[inline]
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> {
         let count = self.shared().cores.len();
         let ring = if self.near.is_empty() { 1..count } else { 0..0 };
-        self.near.iter().copied().chain(ring.map(move |step| (self.index + step) % count))
+        let first = self.first_asked.get().filter(|&first| first != self.index && first < count);
+        let rest = self.near.iter().copied().chain(ring.map(move |step| (self.index + step) % count));
+        first.into_iter().chain(rest.filter(move |&other| Some(other) != first))
     }
 
     /// Runs `f` on what belongs to this core alone.

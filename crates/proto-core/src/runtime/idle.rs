@@ -290,6 +290,11 @@ pub(crate) fn wind_up(core: &'static Core) {
         instance.forget_core(core.index);
     }
     // SAFETY: as above.
+    for chunk in unsafe { core.owner(|owner| std::mem::take(&mut owner.chunks)) } {
+        // SAFETY: it was kept because nobody has it.
+        unsafe { task::free_chunk(chunk) };
+    }
+    // SAFETY: as above.
     unsafe {
         core.owner(|owner| {
             crate::vp::slab::give(&mut owner.blocks, 0);

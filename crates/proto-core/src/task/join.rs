@@ -7,11 +7,11 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::NonNull;
 
-use super::JobHead;
+use super::{JobHead, stand_for};
 use crate::ctx::{self, Ctx, attention};
-use crate::env::{Info, Kind, wait};
+use crate::env::{Info, Kind};
 use crate::kernel::done::Done;
-use crate::kernel::latent::{Full, Popped, Top};
+use crate::kernel::latent::{Full, Own, Popped, Top};
 use crate::runtime::controller;
 use crate::runtime::core::Core;
 use crate::vp::block::Block;
@@ -177,7 +177,7 @@ where
 }
 
 /// What others may want of a core whose VP forks and joins.
-const WANTED: u32 = attention::TICK | attention::STEAL | attention::MAIL | attention::TIMER;
+pub(super) const WANTED: u32 = attention::TICK | attention::STEAL | attention::MAIL | attention::TIMER;
 
 /// Which child of its parent a fork is.
 #[inline(always)]
@@ -223,14 +223,25 @@ fn take_back(
     let Some(core) = ctx::get().core() else { unreachable!("a VP has a core") };
     // SAFETY: this code runs on that core.
     let latent = unsafe { core.latent.owner() };
-    let popped = match top {
-        Top::Mine => Popped::Mine(job),
-        Top::Shared => latent.pop_shared(0, index),
-        Top::Other => latent.pop(0),
+    let mine = match top {
+        Top::Mine => true,
+        Top::Shared => matches!(latent.pop_shared(0, index), Popped::Mine(_)),
+        Top::Other => pop_own(core, job),
     };
-    match popped {
-        Popped::Mine(_) => run_inline(job, block),
-        Popped::Stolen(_) | Popped::Empty => await_job(ctx::get(), head, block, place),
+    if mine { run_inline(job, block) } else { await_job(head, block, place) }
+}
+
+/// Takes the job off the list of `core`, on which its owner runs, if nobody else has it. The first closure may have left tasks of a scope
+/// on top of it.
+fn pop_own(core: &'static Core, job: NonNull<JobHead>) -> bool {
+    // SAFETY: this code runs on that core.
+    let latent = unsafe { core.latent.owner() };
+    match latent.pop_own(job) {
+        Own::Covered(from) => {
+            super::detach_from(core, from);
+            latent.pop_own(job) == Own::Mine
+        }
+        own => own == Own::Mine,
     }
 }
 
@@ -243,7 +254,7 @@ fn take_ticket_back(job: NonNull<JobHead>, block: &'static Block, place: &'stati
     if ticket.take() {
         run_inline(job, block);
     } else {
-        await_job(ctx::get(), head, block, place);
+        await_job(head, block, place);
     }
 }
 
@@ -251,20 +262,17 @@ fn take_ticket_back(job: NonNull<JobHead>, block: &'static Block, place: &'stati
 #[cold]
 #[inline(never)]
 fn take_back_told(job: NonNull<JobHead>, block: &'static Block, listed: bool, place: &'static Location<'static>) {
-    let ctx = ctx::get();
-    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
+    let Some(core) = ctx::get().core() else { unreachable!("a VP has a core") };
     // SAFETY: it lies in the caller's frame.
     let head = unsafe { job.as_ref() };
     // One with a ticket has its VP already, which was told of: that one takes it.
     if head.ticket.take().is_none() {
-        // SAFETY: this code runs on that core.
-        let mine = !listed || matches!(unsafe { core.latent.owner() }.pop(0), Popped::Mine(_));
-        if mine {
+        if !listed || pop_own(core, job) {
             super::make_ordinary(core, job.as_ptr());
             drop(head.ticket.take());
         }
     }
-    await_job(ctx, head, block, place);
+    await_job(head, block, place);
 }
 
 /// Runs the job on this stack, as a child of its own.
@@ -303,7 +311,7 @@ static DEEPEST: [usize; usize::BITS as usize] = {
 
 /// Whether there is stack enough to run a task on it.
 #[inline(always)]
-fn has_room(block: &Block) -> bool {
+pub(super) fn has_room(block: &Block) -> bool {
     let here = 0u8;
     let here = (&raw const here).addr();
     // A fiber lies at the top of its stack.
@@ -322,20 +330,19 @@ fn has_room_elsewhere(block: &Block, here: usize) -> bool {
 #[cold]
 #[inline(never)]
 fn run_on_own_stack(job: NonNull<JobHead>, block: &'static Block) {
-    let ctx = ctx::get();
-    let Some(core) = ctx.core() else { unreachable!("a VP has a core") };
+    let Some(core) = ctx::get().core() else { unreachable!("a VP has a core") };
     super::make_ordinary(core, job.as_ptr());
     // SAFETY: it lies in the caller's frame.
     let head = unsafe { job.as_ref() };
     // Give the ticket up: only the VP takes it.
     drop(head.ticket.take());
-    await_job(ctx, head, block, Location::caller());
+    await_job(head, block, Location::caller());
 }
 
 /// Another timeline runs the job: waits for it. Binding.
 #[cold]
 #[inline(never)]
-fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'static Location<'static>) {
+fn await_job(job: &JobHead, block: &'static Block, place: &'static Location<'static>) {
     if job.done.is_done() {
         return;
     }
@@ -344,7 +351,7 @@ fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'s
     // SAFETY: it has started.
     unsafe { block.node() }.key.set(key);
     if job.done.awaits() {
-        wait::stand(ctx, block, key, INFO, place, None);
+        stand_for(block, key, job.done.runner(), INFO, place);
         block.wait.retire();
         return;
     }
@@ -358,7 +365,7 @@ fn await_job(ctx: &'static Ctx, job: &JobHead, block: &'static Block, place: &'s
 /// Somebody wants something of this core: latent tasks, or its time.
 #[cold]
 #[inline(never)]
-fn attend(ctx: &'static Ctx, core: &'static Core, block: &'static Block) {
+pub(super) fn attend(ctx: &'static Ctx, core: &'static Core, block: &'static Block) {
     if ctx.attention() & attention::STEAL != 0 {
         ctx.lower(attention::STEAL);
         // SAFETY: this code runs on that core.

@@ -21,19 +21,42 @@
 //! A VP that leaves its core detaches all its latent tasks, so the list is empty whenever a controller runs.
 //!
 //! With hooks, no job is run inline: one that nobody took gets a VP of its own at its join, and so has its birth, end and requests told under its own name.
+//!
+//! | file | |
+//! |---|---|
+//! | `join` | a fork that is joined where it was made; it lies in that frame |
+//! | `scope` | [`task_scope`]: tasks that are waited for together |
+//! | `work` | such a task: its closure, then its result; running it |
+//! | `handle` | [`Task`]: the result of one of them, to be touched by anybody |
+//! | `crew` | VPs that were made to run such tasks, because they were stolen or left behind |
+//! | `arena` | the memory of such tasks |
 
+mod arena;
+mod crew;
+mod handle;
 mod join;
+mod scope;
+mod work;
 
 use std::cell::Cell;
+use std::panic::Location;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-pub use join::join;
-pub(crate) use join::next_child;
+pub(crate) use self::arena::{Chunk, free_chunk};
+pub(crate) use self::crew::Shift;
+pub use self::handle::Task;
+pub use self::join::join;
+pub(crate) use self::join::next_child;
+use self::join::{WANTED, attend, has_room};
+pub use self::scope::{TaskScope, task_scope};
+use self::work::TaskHead;
 
 use crate::assign::Work;
 use crate::ctx::{Ctx, attention};
-use crate::kernel::done::Done;
+use crate::env::{Info, wait};
+use crate::kernel::done::{After, Done};
 use crate::kernel::latent::{Fate, Steal};
 use crate::kernel::wait::Key;
 use crate::runtime::core::Core;
@@ -41,10 +64,11 @@ use crate::runtime::shared::Shared;
 use crate::runtime::{controller, send};
 use crate::scope::{Around, ScopeHead};
 use crate::sync::{Asymmetric, Barrier};
+use crate::vp::VpName;
 use crate::vp::block::{Block, flag};
 use crate::vp::start::Start;
 
-/// What every latent task has, whatever its closure. Lies in the frame of its join.
+/// What every latent task has, whatever its closure. Lies in the frame of its join, or is the first part of a [`TaskHead`].
 pub(crate) struct JobHead {
     done: Done,
     /// Which child of its parent it is.
@@ -52,19 +76,23 @@ pub(crate) struct JobHead {
     /// Runs the closure and keeps its result; does not unwind.
     run: unsafe fn(*const JobHead),
     owner: &'static Block,
-    /// The job that its join runs in, if that was run inline itself.
+    /// The job that its join runs in, if that was run inline itself. (Not of a task of a scope.)
     pub(crate) around: *const JobHead,
-    /// The owner's wait, from the moment it waits.
+    /// The wait of its owner, or of whoever touches it, from the moment it waits.
     key: Cell<Option<Key>>,
     /// Set when the owner left its core. The owner's.
     ticket: Cell<Option<Arc<Ticket>>>,
-    /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself.
+    /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself. Odd: this is the head of a
+    /// [`TaskHead`], which belongs to that scope.
     scope: *const ScopeHead,
     /// Children made while this job ran inline.
     pub(crate) children: Cell<u32>,
     /// VP-locals were made while this job ran inline.
     pub(crate) has_locals: Cell<bool>,
 }
+
+/// The bit of [`JobHead::scope`] that says so.
+const OF_TASK: usize = 1;
 
 impl std::fmt::Debug for JobHead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,16 +105,40 @@ impl JobHead {
         self.number
     }
 
+    pub(crate) fn owner(&self) -> &'static Block {
+        self.owner
+    }
+
+    /// The task of a scope that this is the head of.
+    ///
+    /// # Safety
+    ///
+    /// - `job` points to a job that stays as long as the reference is used, and was made of a pointer to the whole of it.
+    #[inline]
+    pub(crate) unsafe fn task<'a>(job: *const JobHead) -> Option<&'a TaskHead> {
+        // SAFETY: duty of the caller.
+        if unsafe { (*job).scope }.addr() & OF_TASK == 0 {
+            return None;
+        }
+        // SAFETY: it is marked as the first part of one.
+        Some(unsafe { &*job.cast() })
+    }
+
     /// Whether the timeline that waits for this job was cancelled, and so has the job to be.
     pub(crate) fn is_cancelled(&self) -> bool {
         // SAFETY: the owner stands in that scope until it has waited for this job.
-        let outside = unsafe { ScopeHead::outside_fences(self.scope) };
-        self.owner.is_cancelled() && std::ptr::eq(outside, self.scope)
+        let outside = unsafe { ScopeHead::outside_fences(self.scope()) };
+        self.owner.is_cancelled() && std::ptr::eq(outside, self.scope())
     }
 
     /// What the job belongs to besides its owner.
     pub(crate) fn around(&self) -> Around {
-        if self.scope.is_null() { self.owner.around() } else { Around::scope(self.scope) }
+        let scope = self.scope();
+        if scope.is_null() { self.owner.around() } else { Around::scope(scope) }
+    }
+
+    fn scope(&self) -> *const ScopeHead {
+        self.scope.map_addr(|addr| addr & !OF_TASK)
     }
 }
 
@@ -132,14 +184,35 @@ impl Drop for Won {
             block.set_around(Around::nothing());
         }
         let owner = head.owner;
-        if head.done.finish() {
+        if head.done.finish() == After::Wake {
             // The owner waits, so the job is still there.
-            let key = head.key.get().expect("an awaited job has its waiter's key");
-            if let Ok(claim) = owner.wait.claim(key) {
-                owner.wait.publish(claim);
-                crate::env::wait::schedule_joiner(crate::ctx::get(), owner);
-            }
+            wake(owner, &head.key);
         }
+    }
+}
+
+/// Ends the wait of `waiter` for a job: it knows by now that it will be woken, and has left its key.
+fn wake(waiter: &'static Block, key: &Cell<Option<Key>>) {
+    let key = key.get().expect("who waits has left its key");
+    if let Ok(claim) = waiter.wait.claim(key) {
+        waiter.wait.publish(claim);
+        wait::schedule_joiner(crate::ctx::get(), waiter);
+    }
+}
+
+/// Stands still, bindingly, until somebody ends the wait `key` of `block`, which runs here. If it is known that this is something that the
+/// core `runner` runs, this core asks that one first for work meanwhile.
+fn stand_for(
+    block: &'static Block,
+    key: Key,
+    runner: Option<usize>,
+    info: &'static Info,
+    place: &'static Location<'static>,
+) {
+    let asked = crate::ctx::get().core().map(|core| core.first_asked.replace(runner.or(core.first_asked.get())));
+    wait::stand(crate::ctx::get(), block, key, info, place, None);
+    if let (Some(core), Some(before)) = (crate::ctx::get().core(), asked) {
+        core.first_asked.set(before);
     }
 }
 
@@ -152,13 +225,20 @@ fn lent(owner: &Block) {
 
 /// Makes a VP of a job that was stolen.
 fn stolen(core: &'static Core, job: *const JobHead) -> Work {
-    // SAFETY: the thief has won it, so the owner waits for it.
+    // SAFETY: the thief has won it, so its owner, or its scope, waits for it.
     let head = unsafe { &*job };
+    head.done.runs_on(core.index);
+    // SAFETY: as above.
+    if unsafe { JobHead::task(job) }.is_some() {
+        return crew::stolen(core, NonNull::new(job.cast_mut()).expect("a job that was taken").cast());
+    }
     lent(head.owner);
     let won = Won(job);
     // SAFETY: the owner keeps the job until it is done, and all it borrows.
     let start = unsafe { Start::new(move || drop(won)) };
-    crate::vp::adopt(core, head.owner, head.around, head.number, start)
+    // SAFETY: as above.
+    let path = unsafe { VpName::path_of(job) };
+    crate::vp::adopt(core, head.owner, &path, start)
 }
 
 /// The running VP leaves its core: its latent tasks become ordinary ones.
@@ -167,24 +247,32 @@ pub(crate) fn detach(ctx: &'static Ctx) {
     if let Some(core) = ctx.core() {
         // SAFETY: this code runs on that core.
         if unsafe { core.latent.owner() }.head() != 0 {
-            detach_now(core);
+            detach_from(core, 0);
         }
     }
 }
 
+/// Takes the latent tasks from `base` on off the list of `core`, which runs this: they become ordinary ones.
 #[cold]
 #[inline(never)]
-fn detach_now(core: &'static Core) {
+fn detach_from(core: &'static Core, base: u32) {
     let mut jobs: Vec<*const JobHead> = Vec::new();
     // SAFETY: this code runs on that core; the closure does not use the list.
-    unsafe { core.latent.owner() }.detach_from(0, |job, fate| {
+    unsafe { core.latent.owner() }.detach_from(base, |job, fate| {
         if fate == Fate::Untaken {
             jobs.push(job.as_ptr());
         }
     });
-    for job in jobs {
-        make_ordinary(core, job);
+    let mut left: Vec<NonNull<TaskHead>> = Vec::new();
+    for &job in &jobs {
+        // SAFETY: off the list untaken, so it is this timeline's own.
+        match unsafe { JobHead::task(job) } {
+            None => make_ordinary(core, job),
+            // The pointer of the list, which reaches the whole task.
+            Some(_) => left.extend(NonNull::new(job.cast_mut().cast::<TaskHead>())),
+        }
     }
+    crew::leave_behind(core, &left);
     published(core);
 }
 
@@ -194,6 +282,10 @@ struct MaybeWon(Arc<Ticket>);
 impl Drop for MaybeWon {
     fn drop(&mut self) {
         if self.0.take() {
+            if let Some(core) = crate::ctx::get().core() {
+                // SAFETY: the ticket was won: the owner waits for the job.
+                unsafe { &*self.0.job }.done.runs_on(core.index);
+            }
             drop(Won(self.0.job));
         }
     }
@@ -209,7 +301,9 @@ fn make_ordinary(core: &'static Core, job: *const JobHead) {
     let maybe = MaybeWon(ticket);
     // SAFETY: the closure touches the job only if it wins the ticket; then the owner waits for it.
     let start = unsafe { Start::new(move || drop(maybe)) };
-    let work = crate::vp::adopt(core, head.owner, head.around, head.number, start);
+    // SAFETY: as above: the job is the owner's until the ticket is on its way.
+    let path = unsafe { VpName::path_of(job) };
+    let work = crate::vp::adopt(core, head.owner, &path, start);
     let _ = core.newborn.push(work);
     controller::set_crowded(core, true);
 }
@@ -278,4 +372,12 @@ pub(crate) fn take_hard(core: &'static Core) -> Option<Work> {
 /// Whether any core has latent tasks.
 pub(crate) fn any_latent(shared: &Shared) -> bool {
     shared.cores.iter().any(|core| core.latent.looks_stealable())
+}
+
+/// As [`attend`], if anybody does.
+#[inline(always)]
+fn attend_if_asked(ctx: &'static Ctx, core: &'static Core, block: &'static Block) {
+    if ctx.attention() & WANTED != 0 {
+        attend(ctx, core, block);
+    }
 }

@@ -475,6 +475,7 @@ impl Block {
         debug_assert!(birth.is_multiple_of(2), "a block is buried twice");
         debug_assert!(self.open_scope.get().is_null(), "a timeline ended within a scope");
         debug_assert!(self.inline_job.get().is_null(), "a timeline ended within a latent task");
+        debug_assert!(self.around().as_shift().is_null(), "a timeline ended within its shift");
         // ORDERING: Release pairs with `birth`.
         self.birth.store(birth, Ordering::Release);
     }

@@ -92,6 +92,10 @@ fn look(core: &'static Core, block: &'static Block, birth: u64) {
 
 /// Carries the cancel of `block` out, which stands still on this core, or is in its hand.
 fn carry_out(core: &'static Core, block: &'static Block) {
+    if !block.is_cancelled() {
+        // It was meant for a task that is over (`forget_own`).
+        return;
+    }
     interrupt(core, block);
     // SAFETY: the VP does not run, so it leaves no scope.
     let mut scope = unsafe { ScopeHead::outside_fences(block.open_scope.get()) };
@@ -170,6 +174,14 @@ pub(crate) fn inherited(block: &'static Block) -> bool {
         block.cancel_for.store(block.birth(), Ordering::Relaxed);
     }
     block.is_cancelled()
+}
+
+/// A cancel that was meant for `block`, which runs here, alone is over with what it has run until now.
+pub(crate) fn forget_own(block: &'static Block) {
+    if block.is_cancelled() && !inherits(block) {
+        // ORDERING: Relaxed: no birth number; see `is_cancelled`.
+        block.cancel_for.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Has every core look for the VPs of `process`, which was cancelled.

@@ -4,8 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use smallvec::SmallVec;
+
 use super::block::{Block, INLINE_PATH};
 use super::extra;
+use crate::task::JobHead;
 
 /// A timeline's name: its process, its path (parent, n-th child) and, if it was given one, the user's name.
 ///
@@ -61,22 +64,45 @@ impl VpName {
         }
     }
 
-    /// Adds the steps of the inline jobs from the outermost to `job`.
-    pub(crate) fn push_inline(path: &mut smallvec::SmallVec<[u32; 32]>, job: *const crate::task::JobHead) {
-        // SAFETY: inline jobs lie in frames of the timeline that is named, which stands still or is the caller.
-        if let Some(job) = unsafe { job.as_ref() } {
-            Self::push_inline(path, job.around);
-            path.push(job.number());
+    /// The path of a latent task: that of whoever forked it, and which child it was.
+    ///
+    /// # Safety
+    ///
+    /// - `job` points to a task that is not over, and was made of a pointer to the whole of it.
+    pub(crate) unsafe fn path_of(mut job: *const JobHead) -> Vec<u32> {
+        // No recursion: this may run where little stack is left.
+        let mut backwards: SmallVec<[u32; 32]> = SmallVec::new();
+        loop {
+            // SAFETY: duty of the caller; and what was forked in a task, or in a scope opened there, is over before that is. (Other tasks say
+            // themselves where they come from.)
+            let head = unsafe { &*job };
+            backwards.push(head.number());
+            // SAFETY: as above.
+            let (around, owner) = match unsafe { JobHead::task(job) } {
+                None => (head.around, head.owner()),
+                Some(task) => {
+                    backwards.extend(task.steps().iter().rev().copied());
+                    (task.scope().around(), task.scope().owner())
+                }
+            };
+            if around.is_null() {
+                let mut path = Self::of(owner).path;
+                path.extend(backwards.iter().rev());
+                return path;
+            }
+            job = around;
         }
     }
 
     /// The name of the code that runs here: that of the timeline, or of the latent task that it runs inline.
     pub(crate) fn current(block: &Block) -> VpName {
-        let mut name = VpName::of(block);
-        let mut path: smallvec::SmallVec<[u32; 32]> = name.path.iter().copied().collect();
-        Self::push_inline(&mut path, block.inline_job());
-        name.path = path.into_vec();
-        name
+        let job = block.inline_job();
+        if job.is_null() {
+            return VpName::of(block);
+        }
+        // SAFETY: the task that runs inline is not over.
+        let path = unsafe { Self::path_of(job) };
+        VpName { process: block.process_id(), path, user: None }
     }
 
     /// The name its creator gave it.

@@ -290,8 +290,8 @@ fn name(block: &Block, parent: Option<&Block>, user: Option<Arc<str>>) {
 /// As [`name`], of a VP that is made by the latent task that `parent`, which runs here, runs inline: it is the task's child, as if that had a VP.
 #[cold]
 fn name_in_job(block: &Block, parent: &Block, user: Option<Arc<str>>) {
-    let mut path: SmallVec<[u32; 32]> = VpName::of(parent).path().iter().copied().collect();
-    VpName::push_inline(&mut path, parent.inline_job());
+    // SAFETY: what runs inline is not over.
+    let mut path = unsafe { VpName::path_of(parent.inline_job()) };
     path.push(crate::task::next_child(parent, parent.inline_job()));
     set_path(block, &path, user);
 }
@@ -422,14 +422,8 @@ pub(crate) unsafe fn seed<F: FnOnce() + Send>(process: &'static ProcessInner, f:
     unsafe { VpBuilder::new().birth(&Target::seed(process), start, std::ptr::null()) }
 }
 
-/// Makes a VP of a latent task of `owner` (the `number`-th child of it, or of the inline job `around`) that `core`, which runs this, has won.
-pub(crate) fn adopt(
-    core: &'static Core,
-    owner: &'static Block,
-    around: *const crate::task::JobHead,
-    number: u32,
-    start: Start,
-) -> Work {
+/// Makes a VP with this path, for a latent task of `owner` that `core`, which runs this, has won.
+pub(crate) fn adopt(core: &'static Core, owner: &'static Block, path: &[u32], start: Start) -> Work {
     let process = owner.process().expect("a VP that forks has a process");
     let target = Target { shared: core.shared(), process, core: Some(core), parent: Some(owner), hooks: false };
     let block = target.block();
@@ -442,10 +436,7 @@ pub(crate) fn adopt(
     block.set_process(Some(process));
     block.set_around(Around::nothing());
     block.flags.store(owner.flags.load(Ordering::Relaxed) & flag::DAEMON, Ordering::Relaxed);
-    let mut path: SmallVec<[u32; 32]> = VpName::of(owner).path().iter().copied().collect();
-    VpName::push_inline(&mut path, around);
-    path.push(number);
-    set_path(block, &path, None);
+    set_path(block, path, None);
     block.bear();
     if core.ctx.attention() & attention::HOOKS != 0 {
         hooks::born(block);

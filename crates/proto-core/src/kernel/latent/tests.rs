@@ -222,3 +222,48 @@ fn every_entry_is_run_once_whoever_runs_it() {
     assert_eq!(mine + lost, rounds * depth as u64, "an entry was lost or doubled");
     free(numbers);
 }
+
+#[test]
+fn a_join_finds_its_entry_under_what_was_left_on_it() {
+    let (list, jobs) = (list(), jobs(4));
+    let owner = owner(&list);
+    for job in &jobs {
+        owner.push(*job).expect("there is room");
+    }
+    assert_eq!(owner.pop_own(jobs[1]), Own::Covered(2));
+    assert_eq!(owner.head(), 4, "nothing has left the list");
+    let mut left = Vec::new();
+    owner.detach_from(2, |job, fate| left.push((job, fate)));
+    assert_eq!(left, [(jobs[2], Fate::Untaken), (jobs[3], Fate::Untaken)]);
+    assert_eq!(owner.pop_own(jobs[1]), Own::Mine);
+    assert!(owner.publish());
+    assert_eq!(list.steal(), Steal::Taken(jobs[0]));
+    assert_eq!(owner.pop_own(jobs[0]), Own::Stolen);
+    assert_eq!(owner.pop_own(jobs[0]), Own::Stolen, "what is not there was stolen");
+    assert_eq!((owner.head(), owner.pop(0)), (0, Popped::Empty));
+    free(jobs);
+}
+
+#[test]
+fn a_scope_takes_its_own_entries_only() {
+    let (list, jobs) = (list(), jobs(5));
+    let owner = owner(&list);
+    for job in &jobs {
+        owner.push(*job).expect("there is room");
+    }
+    let wanted = |job: NonNull<u64>| job == jobs[2] || job == jobs[4];
+    assert_eq!(owner.pop_if(wanted), Newest::Mine(jobs[4]));
+    assert_eq!(owner.pop_if(wanted), Newest::Other);
+    assert_eq!(owner.find(0, wanted), Some(2));
+    assert_eq!(owner.find(3, wanted), None);
+    assert_eq!(owner.touch(3), Fate::Untaken);
+    assert_eq!(owner.pop_if(wanted), Newest::Mine(jobs[2]), "a hole is no entry");
+    assert_eq!((owner.pop_if(wanted), owner.find(0, wanted)), (Newest::Other, None));
+    assert!(owner.holds(1, jobs[1]) && !owner.holds(2, jobs[2]) && !owner.holds(0, jobs[1]));
+    while owner.publish() {
+        assert!(matches!(list.steal(), Steal::Taken(_)));
+    }
+    assert_eq!(owner.pop_if(|_| unreachable!("what was stolen is not looked into")), Newest::Empty);
+    assert_eq!(owner.head(), 0);
+    free(jobs);
+}

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::kernel::latent::{CAPACITY, Fate, LatentList, Owner, Popped, Steal};
+use crate::kernel::latent::{CAPACITY, Fate, LatentList, Newest, Own, Owner, Popped, Steal};
 use crate::sync::model::{Half, Of, without};
 use crate::sync::{Asymmetric, Barrier, Ordering, fence};
 
@@ -379,4 +379,99 @@ fn a_full_list_refuses_under_a_thief() {
         thief.join().expect("the thief panicked");
         scene.each_ran_once();
     });
+}
+
+/// Whose entry this is, by a look into it: entry 0 is the caller's. Loom checks that nobody else has the entry.
+fn is_first(scene: &Scene<Asymmetric>, job: NonNull<Job>) -> bool {
+    // SAFETY: jobs live as long as the scene.
+    let contents = &unsafe { job.as_ref() }.contents;
+    // A write, so that two that look at once are seen: a thief reads.
+    // SAFETY: loom checks that the caller alone has it.
+    contents.with_mut(|contents| unsafe { *contents += 0 });
+    job == NonNull::from(&scene.jobs[0])
+}
+
+/// A join comes for its entry, on which a task of an outer scope was left.
+fn own_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
+    loom::model(move || {
+        let scene = Scene::<Asymmetric>::new(3);
+        for index in 0..3 {
+            scene.push(index);
+        }
+        if publish {
+            scene.owner().publish();
+        }
+        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
+        let job = NonNull::from(&scene.jobs[1]);
+        let mut own = scene.owner().pop_own(job);
+        if let Own::Covered(from) = own {
+            scene.owner().detach_from(from, |job, fate| {
+                if fate == Fate::Untaken {
+                    Scene::<Asymmetric>::run(job);
+                }
+            });
+            own = scene.owner().pop_own(job);
+        }
+        match own {
+            Own::Mine => Scene::<Asymmetric>::run(job),
+            Own::Stolen => {}
+            Own::Covered(_) => panic!("what lay on top has left the list"),
+        }
+        while scene.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_covered_join_and_cheap_thieves() {
+    own_entry_against(LatentList::steal, true);
+}
+
+#[test]
+fn a_covered_join_and_a_hard_thief() {
+    own_entry_against(LatentList::steal_hard, false);
+}
+
+/// A scope comes for its task, on which one of another scope was left.
+fn wanted_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
+    loom::model(move || {
+        let scene = Scene::<Asymmetric>::new(2);
+        scene.push(0);
+        scene.push(1);
+        if publish {
+            scene.owner().publish();
+        }
+        let thief = Scene::thief(&scene, theft);
+        let owner = scene.owner();
+        loop {
+            match owner.pop_if(|job| is_first(&scene, job)) {
+                Newest::Mine(job) => Scene::<Asymmetric>::run(job),
+                Newest::Empty => break,
+                Newest::Other => match owner.find(0, |job| is_first(&scene, job)) {
+                    None => break,
+                    Some(index) => owner.detach_from(index + 1, |job, fate| {
+                        if fate == Fate::Untaken {
+                            Scene::<Asymmetric>::run(job);
+                        }
+                    }),
+                },
+            }
+        }
+        while scene.pop() {}
+        thief.join().expect("the thief panicked");
+        scene.each_ran_once();
+    });
+}
+
+#[test]
+fn a_scope_that_looks_for_its_tasks_and_a_cheap_thief() {
+    wanted_entry_against(LatentList::steal, true);
+}
+
+#[test]
+fn a_scope_that_looks_for_its_tasks_and_a_hard_thief() {
+    wanted_entry_against(LatentList::steal_hard, false);
 }

@@ -14,4 +14,5 @@ mod inbox;
 mod latent;
 mod sleep;
 mod spin;
+mod tally;
 mod wait;
