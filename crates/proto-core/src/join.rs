@@ -263,10 +263,17 @@ impl<T, F> Drop for Body<T, F> {
     fn drop(&mut self) {
         // Dropped unrun: cancelled before it started, or there was no stack, or no birth (then the timeline that runs here is another).
         if let Some(packet) = self.packet.take() {
-            // SAFETY: `run` takes the packet first, so the closure is still there.
-            unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
+            // What it owned is the user's: a panic of its drop must not keep the packet and the scope from hearing of the end.
+            let dropped = catch_unwind(AssertUnwindSafe(|| {
+                // SAFETY: `run` takes the packet first, so the closure is still there.
+                unsafe { std::mem::ManuallyDrop::drop(&mut self.f) };
+            }));
             let own = ctx::installed().and_then(ctx::Ctx::current).filter(|block| block.has(flag::UNRUN));
-            let error = if own.is_some() { JoinError::Cancelled } else { JoinError::never_ran() };
+            let error = match dropped {
+                Err(payload) if !payload.is::<Cancelled>() => JoinError::Panic(payload),
+                _ if own.is_some() => JoinError::Cancelled,
+                _ => JoinError::never_ran(),
+            };
             report(packet, Err(error), self.scope.0, own);
         }
     }
@@ -276,29 +283,35 @@ impl<T, F> Drop for Body<T, F> {
 /// gone afterwards.
 fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHead, own: Option<&'static Block>) {
     let unclaimed = packet.0.request(End(outcome)).ok().flatten();
-    // The packet may hold a value that borrows: it goes before the scope is told.
-    drop(packet);
+    // Values that nobody wants may borrow, in the packet too: they go before the scope is told. Their drops are the user's code: a panic there
+    // is the VP's, and must not keep the scope from hearing of its end.
+    let (value, error) = match unclaimed {
+        Some(Ok(value)) => (Some(value), None),
+        Some(Err(error)) => (None, Some(error)),
+        None => (None, None),
+    };
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop((value, packet))));
+    let dropped = dropped.err().filter(|payload| !payload.is::<Cancelled>()).map(JoinError::Panic);
+    let failure = error.or(dropped);
     // SAFETY: a scope waits for the VPs in it, and this one has not told it yet that it ended.
     match unsafe { scope.as_ref() } {
         Some(scope) => {
-            let payload = unclaimed.and_then(Result::err).and_then(JoinError::into_failure);
             if let Some(own) = own {
                 // Read by this timeline and its home core's controller only, and the latter not while it runs.
                 own.set_around(Around::nothing());
             }
-            ScopeHead::leave(scope, payload);
+            ScopeHead::leave(scope, failure.and_then(JoinError::into_failure));
         }
-        None => unjoined(unclaimed),
+        None => unjoined(failure),
     }
 }
 
 /// Nobody joins: a panic goes to the process.
-fn unjoined<T>(outcome: Option<Outcome<T>>) {
-    if let Some(Err(JoinError::Panic(payload))) = outcome {
-        match ctx::installed().and_then(ctx::Ctx::current).and_then(Block::process) {
-            Some(process) => process.note_panic(payload),
-            None => crate::process::note_ambient_panic(payload),
-        }
+fn unjoined(failure: Option<JoinError>) {
+    let Some(JoinError::Panic(payload)) = failure else { return };
+    match ctx::installed().and_then(ctx::Ctx::current).and_then(Block::process) {
+        Some(process) => process.note_panic(payload),
+        None => crate::process::note_ambient_panic(payload),
     }
 }
 
@@ -454,6 +467,6 @@ impl<T> JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        unjoined(self.detach());
+        unjoined(self.detach().and_then(Result::err));
     }
 }

@@ -399,3 +399,45 @@ fn of_the_runtimes_own_assigner_too() {
         }
     });
 }
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        quiet_panic("dropped");
+    }
+}
+
+/// What a VP leaves is dropped before its scope hears of its end, and may panic: the scope ends all the same, with that panic.
+#[test]
+fn a_scope_ends_also_if_what_its_vps_leave_panics_when_dropped() {
+    watched("bombs", || {
+        for controllers in [1, 2] {
+            let runtime = runtime(controllers);
+            // A value that nobody joins.
+            let value = runtime.run(|| {
+                scope(|s| {
+                    drop(s.spawn(|| {
+                        yield_now();
+                        Bomb
+                    }));
+                })
+            });
+            assert!(matches!(value, Err(ProcessError::Panic(_))), "{value:?}");
+            // What a closure owned that never ran: it was cancelled before.
+            let captured = runtime.run(|| {
+                scope(|s| {
+                    let bomb = Bomb;
+                    let vp = s.spawn(move || std::mem::forget(bomb));
+                    vp.vp().cancel().unwrap();
+                    drop(vp);
+                })
+            });
+            assert!(matches!(captured, Err(ProcessError::Panic(_)) | Ok(())), "{captured:?}");
+            // Outside of scopes the process has it.
+            let alone = runtime.run(|| drop(VpBuilder::new().spawn(|| Bomb).unwrap()));
+            assert!(matches!(alone, Err(ProcessError::Panic(_))), "{alone:?}");
+        }
+    });
+}

@@ -17,9 +17,14 @@ use crate::runtime::core::Core;
 use crate::vp::block::Block;
 use crate::vp::{cancel, local};
 
-/// Below this much stack a task is not run inline but gets a stack of its own [design rule 4]: on stacks of up to 128 KiB, below
-/// a quarter of them, else such stacks could not fork at all.
+/// Below this much stack a task is not run inline but gets a stack of its own [design rule 4].
 const ROOM: usize = 64 * 1024;
+
+/// [`ROOM`] on a stack of so many bytes: at most three eighths of it, else small ones could not fork at all. (A quarter is too little on the
+/// smallest, 32 KiB: one level of a recursion and a yield below it take 8 KiB in a build without optimisation.)
+const fn room(bytes: usize) -> usize {
+    if ROOM < bytes / 8 * 3 { ROOM } else { bytes / 8 * 3 }
+}
 
 type Outcome<T> = Result<T, Box<dyn Any + Send>>;
 
@@ -303,7 +308,7 @@ static DEEPEST: [usize; usize::BITS as usize] = {
     let mut class = 0;
     while class < deepest.len() {
         let bytes = 1 << class;
-        deepest[class] = bytes - if ROOM < bytes / 4 { ROOM } else { bytes / 4 };
+        deepest[class] = bytes - room(bytes);
         class += 1;
     }
     deepest
@@ -323,7 +328,7 @@ pub(super) fn has_room(block: &Block) -> bool {
 #[cold]
 #[inline(never)]
 fn has_room_elsewhere(block: &Block, here: usize) -> bool {
-    here.wrapping_sub(block.stack_limit()) >= ROOM.min(block.stack_bytes() / 4)
+    here.wrapping_sub(block.stack_limit()) >= room(block.stack_bytes())
 }
 
 /// There is little stack left: the job gets a VP of its own, and this one waits.
