@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `current` | the OS thread that runs the timeline | anybody (reports: a hint, checked by the block's birth number) |
 //! | `attention` | anybody sets bits; the owner clears | the owner, relaxed: each bit is a hint to take the cold path |
-//! | `in_handler`, `outcome`, the spares | the OS thread that runs the timeline | the same |
+//! | `in_handler`, `stands`, `outcome`, the spares | the OS thread that runs the timeline | the same |
 //!
 //! With the one-OS-thread-per-VP back end the timelines of a core run on several OS threads, one at a time; each of them
 //! has the controller's `Ctx` installed while it runs, and the baton that passes between them orders their accesses.
@@ -69,6 +69,8 @@ pub(crate) struct Ctx {
     pub(crate) attention: AtomicU32,
     /// The request that is being handled on this OS thread, if one is.
     pub(crate) in_handler: Cell<Option<&'static crate::env::Info>>,
+    /// The timeline that runs has a wait armed already, and does what a pass left to be done: it must make no requests that could wait.
+    pub(crate) stands: Cell<bool>,
     /// Set by a timeline just before it switches to its controller.
     pub(crate) outcome: Cell<Outcome>,
     /// The core this is part of; null for an attached OS thread.
@@ -84,6 +86,7 @@ impl Ctx {
             current: AtomicPtr::new(ptr::null_mut()),
             attention: AtomicU32::new(0),
             in_handler: Cell::new(None),
+            stands: Cell::new(false),
             outcome: Cell::new(Outcome::Waiting),
             core: Cell::new(ptr::null()),
             spare_notes: after::Spare::empty(),

@@ -440,3 +440,34 @@ fn a_panicking_make_of_a_select_leaves_all_queues() {
             .unwrap();
     });
 }
+
+/// Waits when it is dropped.
+struct Nosy;
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        Gate::new().pass();
+    }
+}
+
+/// The destructor runs on the stack of a timeline that waits already. It cannot wait for a second thing; the first wait is not disturbed.
+#[test]
+fn a_request_in_drop_later_of_a_caller_that_waits_is_refused() {
+    watched("second wait", || {
+        for controllers in [1, 2] {
+            let bin = EnvCell::new(Bin { waiting: Waiters::new() });
+            let result = runtime(controllers).run(|| {
+                scope(|s| {
+                    let kept = s.spawn(|| bin.request(Throw { value: Nosy, wait: true }));
+                    while bin.request(Empty) == Ok(0) {
+                        yield_now();
+                    }
+                    assert_eq!(kept.join().unwrap(), Ok(()), "its own wait goes on, and ends");
+                });
+            });
+            let Err(ProcessError::Panic(payload)) = result else { panic!("nobody was told: {result:?}") };
+            let text = payload.downcast_ref::<String>().expect("a message");
+            assert!(text.contains("a timeline that waits already"), "{text}");
+        }
+    });
+}

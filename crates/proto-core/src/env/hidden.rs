@@ -15,6 +15,7 @@ use super::after::After;
 use super::cell::CellHead;
 use super::loan::Loan;
 use super::node::Node;
+use super::pass::drop_while_standing;
 use super::token::{Caller, Suspended, Timeline, Woken};
 use super::wait;
 use crate::ctx::{self, Ctx};
@@ -277,11 +278,17 @@ impl<'h> Hidden<'h> {
     }
 
     /// Drops `value` after the unlock. User values have destructors, and those are user code.
+    ///
+    /// If the handler makes its caller wait, a request in that destructor panics: the caller's timeline, on which it runs, cannot wait for two
+    /// things. Such a panic goes to the process.
     #[inline]
     pub fn drop_later<T>(&mut self, value: T) {
         if std::mem::needs_drop::<T>() {
             // SAFETY: as in `forward`: it runs before the pass returns, so `value` outlives its use.
-            unsafe { self.after.last(move |_| drop(value)) };
+            unsafe {
+                self.after
+                    .last(move |ctx| if ctx.stands.get() { drop_while_standing(ctx, value) } else { drop(value) });
+            };
         }
     }
 

@@ -10,7 +10,7 @@ use super::cell::EnvCell;
 use super::frame::To;
 use super::hidden::{Hidden, Origin, Status};
 use super::token::Caller;
-use super::{InfoOf, RequestHandler, broken, wait};
+use super::{Info, InfoOf, Kind, RequestHandler, broken, wait};
 use crate::ctx::{self, Ctx, attention};
 use crate::ended::{Ended, payload_text};
 use crate::hooks;
@@ -97,7 +97,9 @@ impl<E> EnvCell<E> {
         // From here on `self` may be gone, unless the requester is known to wait still.
         let status = hidden.status;
         if hidden.has_after() {
+            let stood = ctx.stands.replace(ctx.stands.get() || status == Status::Queued);
             hidden.run_after(ctx);
+            ctx::again(ctx).stands.set(stood);
         }
         Ok((status, version))
     }
@@ -203,6 +205,20 @@ fn unwound<E>(
         eprintln!("proto-runtime: a handler that unwinds panicked after it had queued its caller");
         std::process::abort();
     }
+}
+
+/// Drops a value after a pass that left its requester waiting, on the requester's stack. Nothing may unwind here, and the destructor may make no
+/// request: that could be a second wait.
+#[cold]
+pub(super) fn drop_while_standing<T>(ctx: &'static Ctx, value: T) {
+    const INFO: &Info = &Info {
+        request: || "the drop of a value",
+        environment: || "a timeline that waits already",
+        kind: Kind::Binding,
+    };
+    let outer = ctx.in_handler.replace(Some(INFO));
+    drop_user_value(value);
+    ctx.in_handler.set(outer);
 }
 
 /// Drops a value whose destructor may panic, where nothing may unwind.
