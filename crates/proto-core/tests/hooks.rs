@@ -174,13 +174,18 @@ fn a_resume_says_its_cause() {
         let runtime = build(Runtime::builder().controllers(1).hooks(log.clone()));
         let [answered, never, outside] = [const { Gate::new() }; 3];
         let inside = &outside;
+        let known = std::sync::Barrier::new(2);
         std::thread::scope(|threads| {
             let helper = threads.spawn(|| {
+                // With its first request the thread is known as one that could still help; before, the runtime is closed.
+                assert_eq!(inside.waiting(), 0);
+                known.wait();
                 while inside.waiting() == 0 {
                     std::thread::yield_now();
                 }
                 inside.open();
             });
+            known.wait();
             runtime
                 .run(|| {
                     scope(|s| {
