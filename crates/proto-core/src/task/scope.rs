@@ -16,7 +16,7 @@
 //! # Memory
 //!
 //! When the latent list is full, all that is on it becomes a bundle (`crew`). When a station has many chunks that are not empty, its timeline yields
-//! before it takes another one, so that its core runs bundles: a producer without end goes round in a few megabytes, unless its tasks wait.
+//! before it takes another one, so that its core runs bundles: a producer without end goes round in a quarter of a megabyte, unless its tasks wait.
 //!
 //! # The end
 //!
