@@ -6,6 +6,8 @@
 //! The dangerous moment is the last VP's farewell: once it has told the scope, the frame with the scope in it may be gone. It is a
 //! release request, after whose unlock nothing of the scope is touched (see `EnvCell`).
 
+mod around;
+
 use std::alloc::{Layout, dealloc};
 use std::any::Any;
 use std::fmt;
@@ -16,11 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+pub(crate) use self::around::Around;
+
 use crate::JoinError;
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::join::{JoinHandle, Packet};
-use crate::task::{JobHead, Shift};
 use crate::vp::block::{Block, flag};
 use crate::vp::{SpawnError, VpBuilder, cancel};
 
@@ -213,95 +216,6 @@ impl ScopeHead {
     /// A VP of this scope has ended. The scope may be gone afterwards.
     pub(crate) fn leave(this: &ScopeHead, panic: Option<Payload>) {
         this.env.release(Leave(panic));
-    }
-}
-
-/// What a timeline belongs to and is cancelled with: a scope, the join that waits for it, or nothing. A pointer, with
-/// a bit set for a join's job, and another one for a shift.
-///
-/// An iterator over it and what is around it. **Invariant**: a timeline has one only while what is pointed at waits for the timeline: before it
-/// tells the scope or the join that it is done, it is given [`nothing`](Around::nothing).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Around(pub(crate) *mut ());
-
-/// One step of [`Around`].
-pub(crate) enum Surrounding {
-    Scope(&'static ScopeHead),
-    Job(&'static JobHead),
-}
-
-impl Surrounding {
-    pub(crate) fn is_cancelled(&self) -> bool {
-        match self {
-            Surrounding::Scope(scope) => scope.is_cancelled(),
-            Surrounding::Job(job) => job.is_cancelled(),
-        }
-    }
-
-    /// Whether a cancel of what is further out does not come in here.
-    pub(crate) fn is_fence(&self) -> bool {
-        matches!(self, Surrounding::Scope(scope) if scope.fence)
-    }
-}
-
-const IS_JOB: usize = 1;
-const IS_SHIFT: usize = 2;
-
-impl Around {
-    pub(crate) fn nothing() -> Around {
-        Around(std::ptr::null_mut())
-    }
-
-    pub(crate) fn scope(scope: *const ScopeHead) -> Around {
-        Around(scope.cast_mut().cast())
-    }
-
-    pub(crate) fn job(job: *const JobHead) -> Around {
-        Around(job.cast_mut().cast::<()>().map_addr(|addr| addr | IS_JOB))
-    }
-
-    /// Of a VP that was made to run tasks of a scope: what it works for, which lies in its own frame.
-    pub(crate) fn shift(shift: *const Shift) -> Around {
-        Around(shift.cast_mut().cast::<()>().map_addr(|addr| addr | IS_SHIFT))
-    }
-
-    /// The shift, if it is one; else null.
-    #[inline(always)]
-    pub(crate) fn as_shift(self) -> *const Shift {
-        if self.0.addr() & IS_SHIFT == 0 { std::ptr::null() } else { self.place().cast() }
-    }
-
-    #[inline(always)]
-    fn place(self) -> *mut () {
-        self.0.map_addr(|addr| addr & !(IS_JOB | IS_SHIFT))
-    }
-}
-
-impl Iterator for Around {
-    type Item = Surrounding;
-
-    /// The references are good while the timeline that was asked is alive.
-    fn next(&mut self) -> Option<Surrounding> {
-        if self.0.is_null() {
-            return None;
-        }
-        let place = self.place();
-        if self.0.addr() & IS_JOB == 0 {
-            // SAFETY: a VP has ended its shift before that frame is left (invariant).
-            let scope = match unsafe { self.as_shift().as_ref() } {
-                Some(shift) => shift.scope(),
-                None => place.cast_const().cast(),
-            };
-            // SAFETY: a scope waits for the VPs in it (invariant), and what is around it outlives it.
-            let scope: &'static ScopeHead = unsafe { &*scope };
-            *self = scope.parent;
-            Some(Surrounding::Scope(scope))
-        } else {
-            // SAFETY: the owner of a job waits for it (invariant).
-            let job: &'static JobHead = unsafe { &*place.cast() };
-            *self = job.around();
-            Some(Surrounding::Job(job))
-        }
     }
 }
 

@@ -32,7 +32,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arena::{self, Arena};
-use super::scope::Root;
+use super::root::Root;
 use super::work::{self, TaskHead};
 use super::{has_room, published, wake};
 use crate::assign::Work;

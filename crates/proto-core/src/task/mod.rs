@@ -26,6 +26,7 @@
 //! |---|---|
 //! | `join` | a fork that is joined where it was made; it lies in that frame |
 //! | `scope` | [`task_scope`]: tasks that are waited for together |
+//! | `root` | what its tasks know of such a scope, and its end |
 //! | `work` | such a task: its closure, then its result; running it |
 //! | `handle` | [`Task`]: the result of one of them, to be touched by anybody |
 //! | `crew` | VPs that were made to run such tasks, because they were stolen or left behind |
@@ -35,6 +36,7 @@ mod arena;
 mod crew;
 mod handle;
 mod join;
+mod root;
 mod scope;
 mod work;
 

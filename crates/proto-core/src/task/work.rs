@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicU32;
 use smallvec::SmallVec;
 
 use super::crew::{self, Station};
-use super::scope::Root;
+use super::root::Root;
 use super::{JobHead, arena, wake};
 use crate::kernel::done::After;
 use crate::vp::block::Block;
