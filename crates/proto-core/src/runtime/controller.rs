@@ -244,15 +244,11 @@ fn pick_among(core: &'static Core) -> Option<Work> {
     let (turn, count) = unsafe { core.owner(|owner| (owner.turn, owner.instances.len())) };
     for step in 0..=count {
         let index = (turn + step) % (count + 1);
-        let work = if index == count {
+        // SAFETY: the controller, in its loop; `assign` runs an assigner, which cannot come to `note_instances`.
+        let work = match unsafe { instance_at(core, index) } {
+            Some(instance) => instance.assign(&view(core, instance, None)),
             // SAFETY: the controller; the closure only pops.
-            unsafe { core.owner(|owner| owner.orphans.pop_front()) }.map(Work::new)
-        } else {
-            // SAFETY: the controller; the pointer stays good as in `pick`.
-            let instance: *const Instance = unsafe { core.owner(|owner| Arc::as_ptr(&owner.instances[index])) };
-            // SAFETY: as just said.
-            let instance = unsafe { &*instance };
-            instance.assign(&view(core, instance, None))
+            None => unsafe { core.owner(|owner| owner.orphans.pop_front()) }.map(Work::new),
         };
         if work.is_some() {
             // SAFETY: the controller; the closure only writes.
@@ -261,6 +257,22 @@ fn pick_among(core: &'static Core) -> Option<Work> {
         }
     }
     None
+}
+
+/// The assigner with that number among those that this core knows. It is looked up anew for each: assigners' code is run outside of
+/// [`Core::owner`], and a list of their own would cost two updates of a counter that all cores share, for each, before every sleep.
+///
+/// # Safety
+///
+/// - The caller is the core's controller, or what the controller calls, and is not inside of [`Core::owner`].
+/// - It does not use what it got after the next [`note_instances`] or [`idle::wind_up`] of this core. Nothing else changes the list, and
+///   only the controller's loop calls these two, and the search before it looks at any assigner.
+#[inline]
+pub(super) unsafe fn instance_at(core: &Core, index: usize) -> Option<&Instance> {
+    // SAFETY: the controller (duty of the caller); the closure only looks.
+    let instance = unsafe { core.owner(|owner| owner.instances.get(index).map(Arc::as_ptr)) }?;
+    // SAFETY: the list holds the `Arc`, and is not changed as long as this is used (duty of the caller).
+    Some(unsafe { &*instance })
 }
 
 /// Notes for the watchdog whether other work of this core is ready while a VP runs.

@@ -16,6 +16,7 @@ use super::controller::{self, view};
 use super::core::Core;
 use super::send;
 use super::shared::Shared;
+use crate::assign::instance::Instance;
 use crate::assign::{Why, Work};
 use crate::ctx::attention;
 use crate::kernel::sleep::{Awake, Found, Search};
@@ -177,12 +178,26 @@ fn note_ages(core: &'static Core) {
     }
 }
 
+/// Asks the assigners that this core knows, in the order of `Owner::instances`, until one has an answer.
+fn ask_instances<R>(core: &'static Core, mut ask: impl FnMut(usize, &Instance) -> Option<R>) -> Option<R> {
+    for index in 0.. {
+        // SAFETY: the controller, outside of `owner`. The reference is not used beyond `ask`, which runs an assigner's code and so cannot
+        // come to `note_instances` or `wind_up`.
+        let instance = unsafe { controller::instance_at(core, index) }?;
+        let answer = ask(index, instance);
+        if answer.is_some() {
+            return answer;
+        }
+    }
+    None
+}
+
 /// Takes unstarted work of other cores that is about 20 µs old.
 fn take_aged(core: &'static Core) -> Option<Work> {
     let shared = core.shared();
     let count = shared.cores.len();
-    // SAFETY: the controller; the closures only take and put back buffers.
-    let (aged, instances) = unsafe { core.owner(|owner| (std::mem::take(&mut owner.aged), owner.instances.clone())) };
+    // SAFETY: the controller; the closure only takes a buffer out.
+    let aged = unsafe { core.owner(|owner| std::mem::take(&mut owner.aged)) };
     let mut taken = None;
     for victim in core.others() {
         let Some(&given) = aged.get(victim) else { continue };
@@ -197,7 +212,7 @@ fn take_aged(core: &'static Core) -> Option<Work> {
         }
     }
     if taken.is_none() {
-        taken = instances.iter().enumerate().find_map(|(number, instance)| {
+        taken = ask_instances(core, |number, instance| {
             let ages = aged.get(count * (number + 1)..count * (number + 2));
             let work = instance.idle(&view(core, instance, ages.or(Some(&[]))))?;
             // It may have brought more into this core's pool.
@@ -210,7 +225,7 @@ fn take_aged(core: &'static Core) -> Option<Work> {
     if let Some(work) = &taken {
         controller::note_stolen(core, work.block(), Why::Stolen);
     }
-    // SAFETY: as above.
+    // SAFETY: the controller; the closure only puts the buffer back.
     unsafe { core.owner(|owner| owner.aged = aged) };
     taken
 }
@@ -218,11 +233,9 @@ fn take_aged(core: &'static Core) -> Option<Work> {
 /// Whether there is anything that this core could take, however young.
 fn anything_to_take(core: &'static Core) -> bool {
     let shared = core.shared();
-    // SAFETY: the controller; the closure only clones. (Assigners' code runs outside of it.)
-    let instances = unsafe { core.owner(|owner| owner.instances.clone()) };
-    let pooled = instances.iter().any(|instance| instance.has_work_for_all(&view(core, instance, None)));
+    let has_work = |_, instance: &Instance| instance.has_work_for_all(&view(core, instance, None)).then_some(());
     // An assigner that this core does not know yet may have work.
-    pooled
+    ask_instances(core, has_work).is_some()
         || !controller::knows_instances(core)
         || shared.cores.iter().any(|other| !other.newborn.is_empty())
         || task::any_latent(shared)
@@ -289,12 +302,13 @@ pub(crate) fn wind_up(core: &'static Core) {
     for instance in instances {
         instance.forget_core(core.index);
     }
-    // SAFETY: as above.
+    // SAFETY: the controller; the closure only takes out.
     for chunk in unsafe { core.owner(|owner| std::mem::take(&mut owner.chunks)) } {
-        // SAFETY: it was kept because nobody has it.
+        // SAFETY: `Arena::give_back` put it into this core's list when nobody had a place of it and it had left its ring; from there it goes
+        // to one arena (`Arena::grow` pops it) or, here, to nobody.
         unsafe { task::free_chunk(chunk) };
     }
-    // SAFETY: as above.
+    // SAFETY: the controller; `give` and `give_back` take locks, but neither switch nor come back here.
     unsafe {
         core.owner(|owner| {
             crate::vp::slab::give(&mut owner.blocks, 0);
