@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex};
 use common::assigners::{Heap, Twist, Twisted};
 use common::lang::{Gate, Mailbox};
 use common::programs::run_most;
+use common::turns::Assignments;
 use common::{build, sized, watched};
 use proto_core::{
-    Assigner, CoreId, Cores, Event, Fifo, Hooks, Lifo, Locality, Priority, Runtime, Topology, VpBuilder, Why, Work,
-    WorkStealing, on_vp, scope, yield_now,
+    Assigner, CoreId, Cores, Fifo, Lifo, Locality, Priority, Runtime, Topology, VpBuilder, Why, Work, WorkStealing,
+    on_vp, scope, yield_now,
 };
 
 #[test]
@@ -101,18 +102,6 @@ fn work_stealing_spreads_work() {
     });
 }
 
-/// Notes the order of assignments.
-#[derive(Default)]
-struct Assignments(Mutex<Vec<String>>);
-
-impl Hooks for Assignments {
-    fn event(&self, event: &Event) {
-        if let Event::Assigned { vp, .. } = event {
-            self.0.lock().unwrap().push(vp.to_string());
-        }
-    }
-}
-
 /// Two processes with assigners of their own, one of which always has work: the other is served at least once in 64.
 #[test]
 fn each_language_with_ready_work_is_served_once_in_64() {
@@ -140,12 +129,7 @@ fn each_language_with_ready_work_is_served_once_in_64() {
         quiet.wait().unwrap();
         over.store(true, Ordering::Relaxed);
         flood.wait().unwrap();
-        let log = log.0.lock().unwrap();
-        let places: Vec<usize> =
-            log.iter().enumerate().filter(|(_, vp)| vp.starts_with(&id)).map(|(index, _)| index).collect();
-        assert!(places.len() >= turns, "{} assignments", places.len());
-        let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        assert!(longest <= 64, "ready work waited for {longest} assignments of its core");
+        log.assert_one_in_64(turns, |name| name.starts_with(&id));
     });
 }
 

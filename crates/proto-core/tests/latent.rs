@@ -7,32 +7,24 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use common::cancelling::{Drops, Witness};
-use common::lang::{Gate, Lock, sleep};
+use common::lang::{Gate, Lock};
 use common::programs::tree;
+use common::trees::{cancel_some_time, wait_perhaps};
 use common::{Dice, build, runtime, sized, watched};
-use proto_core::{Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, scope, yield_now};
+use proto_core::{Cancelled, Runtime, VpBuilder, current_name, join, scope, yield_now};
 
 /// A fork tree whose leaves do something drawn by dice: nothing, yield, wait, block, panic.
 fn mixed(depth: usize, seed: u64, panics: &AtomicUsize, lock: &Lock) -> u64 {
     let mut dice = Dice::new(seed);
     if depth == 0 {
         match dice.below(40) {
-            0 => yield_now(),
-            1 => drop(lock.lock()),
-            2 => sleep(Duration::from_micros(20)),
-            3 => blocking(|| ()),
-            4 => {
-                let _held = lock.lock();
-                yield_now();
-            }
             5 => {
                 panics.fetch_add(1, Ordering::Relaxed);
                 resume_unwind(Box::new(seed));
             }
-            _ => {}
+            drawn => wait_perhaps(drawn, lock),
         }
         return 1;
     }
@@ -171,25 +163,12 @@ fn a_sleeping_owner_hides_no_work() {
 #[test]
 fn a_fork_of_a_cancelled_process_is_run_or_told() {
     watched("cancelled forks", || {
-        for round in 0..sized(150, 5) {
-            let runtime = runtime(1 + round % 3);
-            let process = runtime
-                .start(|| {
-                    loop {
-                        tree(5, &|| {
-                            yield_now();
-                            1
-                        });
-                        sleep(Duration::from_micros(1));
-                    }
-                })
-                .unwrap();
-            for _ in 0..round % 5 {
-                std::thread::yield_now();
-            }
-            process.cancel().unwrap();
-            assert!(matches!(process.wait().map(|_: ()| ()), Err(ProcessError::Cancelled)), "round {round}");
-        }
+        cancel_some_time(|| {
+            tree(5, &|| {
+                yield_now();
+                1
+            });
+        });
     });
 }
 

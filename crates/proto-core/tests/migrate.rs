@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::assigners::Heap;
 use common::lang::{Gate, Lock};
 use common::{build, sized, watched};
-use proto_core::{Ended, JoinHandle, ProcessError, Runtime, VpBuilder, VpRef, join, yield_now};
+use proto_core::{CoreId, Ended, JoinHandle, ProcessError, Runtime, VpBuilder, VpRef, join, yield_now};
 
 fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     // SAFETY: the closures of this file hold nothing of a thread across a construct.
@@ -70,10 +70,25 @@ fn until(happened: &AtomicBool) {
     }
 }
 
+/// Keeps the other one of two cores busy until `goes_on`: from then on the caller's core, which is told, runs everything.
+fn keep_other_busy(places: &[CoreId], goes_on: &'static AtomicBool) -> (CoreId, JoinHandle<()>) {
+    let home = VpRef::current().home().unwrap();
+    let other = places.iter().find(|place| **place != home).unwrap();
+    let held = Arc::new(AtomicBool::new(false));
+    let holds = Arc::clone(&held);
+    let busy = VpBuilder::new().home(*other).spawn(move || {
+        holds.store(true, Ordering::Release);
+        until(goes_on);
+    });
+    while !held.load(Ordering::Acquire) {
+        yield_now();
+    }
+    (home, busy.unwrap())
+}
+
 /// The core that a VP has left no longer looks for it, and the one that takes it over has looked already.
 #[test]
 fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
-    static HELD: AtomicBool = AtomicBool::new(false);
     static BEGUN: AtomicBool = AtomicBool::new(false);
     static LEFT: AtomicBool = AtomicBool::new(false);
     static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
@@ -94,15 +109,7 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
         let places = runtime.cores();
         let process = runtime
             .start(move || {
-                let home = VpRef::current().home().unwrap();
-                let other = places.into_iter().find(|place| *place != home).unwrap();
-                let busy = VpBuilder::new().home(other).spawn(|| {
-                    HELD.store(true, Ordering::Release);
-                    until(&OTHER_GOES_ON);
-                });
-                while !HELD.load(Ordering::Acquire) {
-                    yield_now();
-                }
+                let (home, busy) = keep_other_busy(&places, &OTHER_GOES_ON);
                 // From here on this core runs everything: first the VP that is to move, until it yields with this core's time taken.
                 let moves = spawn(move || {
                     BEGUN.store(true, Ordering::Release);
@@ -120,7 +127,7 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
                     LEFT.store(true, Ordering::Release);
                     until(&HOME_GOES_ON);
                 });
-                drop((busy.unwrap().join(), moves.join(), holds.unwrap().join()));
+                drop((busy.join(), moves.join(), holds.unwrap().join()));
             })
             .unwrap();
         until(&LEFT);
@@ -139,7 +146,6 @@ fn a_cancel_meets_a_vp_that_is_just_changing_cores() {
 /// A tick takes the core from a VP at the door of a request, which it then makes, and waits for, on another core.
 #[test]
 fn a_vp_that_moves_at_the_door_of_a_request_makes_it_as_itself() {
-    static HELD: AtomicBool = AtomicBool::new(false);
     static BEGUN: AtomicBool = AtomicBool::new(false);
     static LOCKED: AtomicBool = AtomicBool::new(false);
     static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
@@ -151,15 +157,7 @@ fn a_vp_that_moves_at_the_door_of_a_request_makes_it_as_itself() {
         let places = runtime.cores();
         let process = runtime
             .start(move || {
-                let home = VpRef::current().home().unwrap();
-                let other = places.into_iter().find(|place| *place != home).unwrap();
-                let busy = VpBuilder::new().home(other).spawn(|| {
-                    HELD.store(true, Ordering::Release);
-                    until(&OTHER_GOES_ON);
-                });
-                while !HELD.load(Ordering::Acquire) {
-                    yield_now();
-                }
+                let (home, busy) = keep_other_busy(&places, &OTHER_GOES_ON);
                 // From here on this core runs everything.
                 // SAFETY: as in `spawn`.
                 let moves = unsafe { VpBuilder::new().migratable() }.name("moves").spawn(move || {
@@ -177,7 +175,7 @@ fn a_vp_that_moves_at_the_door_of_a_request_makes_it_as_itself() {
                     LOCKED.store(true, Ordering::Release);
                     until(&HOME_GOES_ON);
                 });
-                busy.unwrap().join().unwrap();
+                busy.join().unwrap();
                 holds.unwrap().join().unwrap();
                 moves.unwrap().join().unwrap();
             })

@@ -3,16 +3,16 @@
 mod common;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::cancelling::{Drops, Witness};
 use common::lang::{Gate, sleep};
+use common::turns::Assignments;
 use common::{build, runtime, sized, watched};
 use proto_core::{
-    Assigner, Cores, Event, Fifo, Hooks, Lifo, Locked, OnSeedEnd, Runtime, Scheduled, VpBuilder, Why, Work, scope,
-    yield_now,
+    Assigner, Cores, Fifo, Lifo, Locked, OnSeedEnd, Runtime, Scheduled, VpBuilder, Why, Work, scope, yield_now,
 };
 
 /// Whoever drops a runtime finds that daemons have unwound, whether they waited, were ready or had not started.
@@ -140,18 +140,6 @@ fn a_languages_vps_belong_to_the_assigner_it_brings_one_in_each_process() {
     });
 }
 
-/// Notes the order of assignments.
-#[derive(Default)]
-struct Assignments(Mutex<Vec<String>>);
-
-impl Hooks for Assignments {
-    fn event(&self, event: &Event) {
-        if let Event::Assigned { vp, .. } = event {
-            self.0.lock().unwrap().push(vp.to_string());
-        }
-    }
-}
-
 struct Greedy;
 impl Scheduled for Greedy {
     type Assigner = Lifo;
@@ -189,10 +177,6 @@ fn each_language_of_a_process_is_served_once_in_64() {
                 })
             })
             .unwrap();
-        let log = log.0.lock().unwrap();
-        let places: Vec<usize> = (0..log.len()).filter(|&index| log[index] == quiet).collect();
-        assert!(places.len() >= turns, "{} assignments", places.len());
-        let longest = places.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
-        assert!(longest <= 64, "ready work waited for {longest} assignments of its core");
+        log.assert_one_in_64(turns, |name| name == quiet);
     });
 }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use common::lang::{Gate, Lock, sleep};
+use common::lang::{Gate, Lock};
+use common::trees::wait_perhaps;
 use common::{Dice, build, runtime, sized, watched};
 use proto_core::{Event, Hooks, Runtime, Task, TaskScope, blocking, current_name, join, scope, task_scope, yield_now};
 
@@ -25,17 +25,7 @@ fn mixed<'scope>(
     lock: &'scope Lock,
 ) {
     let mut dice = Dice::new(seed);
-    match dice.below(60) {
-        0 => yield_now(),
-        1 => drop(lock.lock()),
-        2 => sleep(Duration::from_micros(20)),
-        3 => blocking(|| ()),
-        4 => {
-            let _held = lock.lock();
-            yield_now();
-        }
-        _ => {}
-    }
+    wait_perhaps(dice.below(60), lock);
     if depth == 0 {
         leaves.fetch_add(1, Ordering::Relaxed);
         if dice.below(40) == 0 {

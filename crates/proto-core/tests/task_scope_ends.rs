@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::lang::{Gate, sleep};
+use common::trees::cancel_some_time;
 use common::{runtime, sized, watched};
-use proto_core::{Cancelled, JoinError, ProcessError, VpRef, task_scope, yield_now};
+use proto_core::{Cancelled, JoinError, VpRef, task_scope, yield_now};
 
 #[test]
 fn panics_come_once_after_all_tasks_and_cancels_are_none() {
@@ -88,30 +89,17 @@ fn a_result_that_panics_in_its_drop_is_a_panic_of_the_scope() {
 #[test]
 fn tasks_of_a_cancelled_process_are_run_or_told() {
     watched("cancelled processes", || {
-        for round in 0..sized(150, 5) {
-            let runtime = runtime(1 + round % 3);
-            let process = runtime
-                .start(move || {
-                    loop {
-                        task_scope(|s| {
-                            for n in 0..20 {
-                                s.spawn(yield_now);
-                                let task = s.task(|| sleep(Duration::from_micros(1)));
-                                if n % 3 == 0 {
-                                    task.touch();
-                                }
-                            }
-                        });
-                        sleep(Duration::from_micros(1));
+        cancel_some_time(|| {
+            task_scope(|s| {
+                for n in 0..20 {
+                    s.spawn(yield_now);
+                    let task = s.task(|| sleep(Duration::from_micros(1)));
+                    if n % 3 == 0 {
+                        task.touch();
                     }
-                })
-                .unwrap();
-            for _ in 0..round % 5 {
-                std::thread::yield_now();
-            }
-            process.cancel().unwrap();
-            assert!(matches!(process.wait().map(|_: ()| ()), Err(ProcessError::Cancelled)), "round {round}");
-        }
+                }
+            });
+        });
     });
 }
 

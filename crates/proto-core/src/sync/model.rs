@@ -88,7 +88,7 @@ impl Turn {
 }
 
 macro_rules! atomic {
-    ($name:ident $(<$of:ident>)?, $value:ty, $($update:ident)*) => {
+    ($name:ident $(<$of:ident>)?, $value:ty, $($exchange:ident)*, $($update:ident)*) => {
         #[derive(Debug)]
         pub(crate) struct $name $(<$of>)? {
             it: atomic::$name $(<$of>)?,
@@ -119,29 +119,19 @@ macro_rules! atomic {
                 self.it.swap(value, left(Of::Swaps, order))
             }
 
-            #[track_caller]
-            pub(crate) fn compare_exchange(
-                &self,
-                old: $value,
-                new: $value,
-                done: Ordering,
-                failed: Ordering,
-            ) -> Result<$value, $value> {
-                self.turn.take();
-                self.it.compare_exchange(old, new, left(Of::Exchanges, done), left(Of::FailedExchanges, failed))
-            }
-
-            #[track_caller]
-            pub(crate) fn compare_exchange_weak(
-                &self,
-                old: $value,
-                new: $value,
-                done: Ordering,
-                failed: Ordering,
-            ) -> Result<$value, $value> {
-                self.turn.take();
-                self.it.compare_exchange_weak(old, new, left(Of::Exchanges, done), left(Of::FailedExchanges, failed))
-            }
+            $(
+                #[track_caller]
+                pub(crate) fn $exchange(
+                    &self,
+                    old: $value,
+                    new: $value,
+                    done: Ordering,
+                    failed: Ordering,
+                ) -> Result<$value, $value> {
+                    self.turn.take();
+                    self.it.$exchange(old, new, left(Of::Exchanges, done), left(Of::FailedExchanges, failed))
+                }
+            )*
 
             $(
                 #[track_caller]
@@ -154,6 +144,6 @@ macro_rules! atomic {
     };
 }
 
-atomic!(AtomicPtr<T>, *mut T,);
-atomic!(AtomicU32, u32, fetch_add fetch_sub fetch_and fetch_or);
-atomic!(AtomicU64, u64, fetch_add fetch_sub);
+atomic!(AtomicPtr<T>, *mut T, compare_exchange compare_exchange_weak,);
+atomic!(AtomicU32, u32, compare_exchange compare_exchange_weak, fetch_add fetch_sub fetch_and fetch_or);
+atomic!(AtomicU64, u64, compare_exchange compare_exchange_weak, fetch_add fetch_sub);

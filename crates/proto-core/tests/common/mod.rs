@@ -6,6 +6,8 @@ pub mod cancelling;
 pub mod desk;
 pub mod lang;
 pub mod programs;
+pub mod trees;
+pub mod turns;
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};

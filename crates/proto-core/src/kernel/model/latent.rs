@@ -45,6 +45,13 @@ impl<B: Barrier> Scene<B> {
         self.owner().push(NonNull::from(job)).expect("there is room");
     }
 
+    /// A scene with all its jobs on the list.
+    fn listed(jobs: usize) -> Arc<Self> {
+        let scene = Self::new(jobs);
+        (0..jobs).for_each(|index| scene.push(index));
+        scene
+    }
+
     fn run(job: NonNull<Job>) {
         // SAFETY: jobs live as long as the scene.
         let job = unsafe { job.as_ref() };
@@ -75,6 +82,24 @@ impl<B: Barrier> Scene<B> {
         })
     }
 
+    /// The entries from `base` on leave the list; the owner runs those that nobody took.
+    fn detach_from(&self, base: u32) {
+        self.owner().detach_from(base, |job, fate| {
+            if fate == Fate::Untaken {
+                Self::run(job);
+            }
+        });
+    }
+
+    /// The owner pops what is left, and the thieves end: then each entry has run once.
+    fn finish(&self, thieves: impl IntoIterator<Item = thread::JoinHandle<()>>) {
+        while self.pop() {}
+        for thief in thieves {
+            thief.join().expect("a thief panicked");
+        }
+        self.each_ran_once();
+    }
+
     fn each_ran_once(&self) {
         for (index, job) in self.jobs.iter().enumerate() {
             assert_eq!(job.ran.load(Relaxed), 1, "runs of entry {index}");
@@ -85,13 +110,9 @@ impl<B: Barrier> Scene<B> {
 /// Both of the owner's entries against one hard thief.
 fn pop_against_hard_theft<B: Barrier + 'static>() {
     loom::model(|| {
-        let scene = Scene::<B>::new(2);
-        scene.push(0);
-        scene.push(1);
+        let scene = Scene::<B>::listed(2);
         let thief = Scene::thief(&scene, LatentList::steal_hard);
-        while scene.pop() {}
-        thief.join().expect("the thief panicked");
-        scene.each_ran_once();
+        scene.finish([thief]);
     });
 }
 
@@ -188,63 +209,39 @@ fn without_its_acquire_a_cheap_thief_sees_half_a_task() {
 #[test]
 fn the_last_public_entry_is_taken_once() {
     loom::model(|| {
-        let scene = Scene::<Asymmetric>::new(1);
-        scene.push(0);
+        let scene = Scene::<Asymmetric>::listed(1);
         assert!(scene.owner().publish());
         let thieves = [Scene::thief(&scene, LatentList::steal), Scene::thief(&scene, LatentList::steal)];
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
 #[test]
 fn two_cheap_thieves_and_a_popping_owner() {
     loom::model(|| {
-        let scene = Scene::<Asymmetric>::new(3);
-        for index in 0..3 {
-            scene.push(index);
-        }
+        let scene = Scene::<Asymmetric>::listed(3);
         assert!(scene.owner().publish());
         let thieves = [Scene::thief(&scene, LatentList::steal), Scene::thief(&scene, LatentList::steal)];
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
 #[test]
 fn a_hard_and_a_cheap_thief_and_a_publishing_owner() {
     loom::model(|| {
-        let scene = Scene::<Asymmetric>::new(2);
-        scene.push(0);
-        scene.push(1);
+        let scene = Scene::<Asymmetric>::listed(2);
         let thieves = [Scene::thief(&scene, LatentList::steal_hard), Scene::thief(&scene, LatentList::steal)];
         scene.owner().publish();
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
 #[test]
 fn two_hard_thieves_and_a_popping_owner() {
     loom::model(|| {
-        let scene = Scene::<Asymmetric>::new(2);
-        scene.push(0);
-        scene.push(1);
+        let scene = Scene::<Asymmetric>::listed(2);
         let thieves = [Scene::thief(&scene, LatentList::steal_hard), Scene::thief(&scene, LatentList::steal_hard)];
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
@@ -258,9 +255,7 @@ fn a_slot_is_used_again_under_a_hard_thief() {
         scene.pop();
         scene.push(1);
         scene.push(2);
-        while scene.pop() {}
-        thief.join().expect("the thief panicked");
-        scene.each_ran_once();
+        scene.finish([thief]);
     });
 }
 
@@ -274,9 +269,7 @@ fn slot_is_used_again() {
         scene.pop();
         scene.push(1);
         scene.owner().publish();
-        while scene.pop() {}
-        thief.join().expect("the thief panicked");
-        scene.each_ran_once();
+        scene.finish([thief]);
     });
 }
 
@@ -297,28 +290,26 @@ fn without_the_acquire_of_an_exchange_that_failed_a_thief_takes_what_was_in_the_
     without(Half::Acquire, Of::FailedExchanges, slot_is_used_again);
 }
 
+/// Three entries, of which some are public if that is said, and two thieves, one of them a cheap one.
+fn three_against(
+    theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>,
+    publish: bool,
+) -> (Arc<Scene<Asymmetric>>, [thread::JoinHandle<()>; 2]) {
+    let scene = Scene::<Asymmetric>::listed(3);
+    if publish {
+        scene.owner().publish();
+    }
+    let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
+    (scene, thieves)
+}
+
 /// The timeline at base 1 suspends while a thief is at work; the entry below stays.
 fn detach_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
     loom::model(move || {
-        let scene = Scene::<Asymmetric>::new(3);
-        for index in 0..3 {
-            scene.push(index);
-        }
-        if publish {
-            scene.owner().publish();
-        }
-        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
-        scene.owner().detach_from(1, |job, fate| {
-            if fate == Fate::Untaken {
-                Scene::<Asymmetric>::run(job);
-            }
-        });
+        let (scene, thieves) = three_against(theft, publish);
+        scene.detach_from(1);
         assert_eq!(scene.owner().head(), 1, "the entries of the other timeline stay");
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
@@ -335,22 +326,11 @@ fn a_suspending_owner_and_a_hard_thief() {
 /// A touch out of order while a thief is at work.
 fn touch_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
     loom::model(move || {
-        let scene = Scene::<Asymmetric>::new(3);
-        for index in 0..3 {
-            scene.push(index);
-        }
-        if publish {
-            scene.owner().publish();
-        }
-        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
+        let (scene, thieves) = three_against(theft, publish);
         if scene.owner().touch(0) == Fate::Untaken {
             Scene::<Asymmetric>::run(NonNull::from(&scene.jobs[0]));
         }
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
@@ -375,9 +355,7 @@ fn a_full_list_refuses_under_a_thief() {
         let refused = scene.owner().push(NonNull::from(&scene.jobs[CAPACITY]));
         assert!(refused.is_err(), "a stolen entry does not make room before its owner popped it");
         scene.jobs[CAPACITY].ran.fetch_add(1, Relaxed);
-        while scene.pop() {}
-        thief.join().expect("the thief panicked");
-        scene.each_ran_once();
+        scene.finish([thief]);
     });
 }
 
@@ -394,22 +372,11 @@ fn is_first(scene: &Scene<Asymmetric>, job: NonNull<Job>) -> bool {
 /// A join comes for its entry, on which a task of an outer scope was left.
 fn own_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
     loom::model(move || {
-        let scene = Scene::<Asymmetric>::new(3);
-        for index in 0..3 {
-            scene.push(index);
-        }
-        if publish {
-            scene.owner().publish();
-        }
-        let thieves = [Scene::thief(&scene, theft), Scene::thief(&scene, LatentList::steal)];
+        let (scene, thieves) = three_against(theft, publish);
         let job = NonNull::from(&scene.jobs[1]);
         let mut own = scene.owner().pop_own(job);
         if let Own::Covered(from) = own {
-            scene.owner().detach_from(from, |job, fate| {
-                if fate == Fate::Untaken {
-                    Scene::<Asymmetric>::run(job);
-                }
-            });
+            scene.detach_from(from);
             own = scene.owner().pop_own(job);
         }
         match own {
@@ -417,11 +384,7 @@ fn own_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publ
             Own::Stolen => {}
             Own::Covered(_) => panic!("what lay on top has left the list"),
         }
-        while scene.pop() {}
-        for thief in thieves {
-            thief.join().expect("a thief panicked");
-        }
-        scene.each_ran_once();
+        scene.finish(thieves);
     });
 }
 
@@ -438,9 +401,7 @@ fn a_covered_join_and_a_hard_thief() {
 /// A scope comes for its task, on which one of another scope was left.
 fn wanted_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, publish: bool) {
     loom::model(move || {
-        let scene = Scene::<Asymmetric>::new(2);
-        scene.push(0);
-        scene.push(1);
+        let scene = Scene::<Asymmetric>::listed(2);
         if publish {
             scene.owner().publish();
         }
@@ -452,17 +413,11 @@ fn wanted_entry_against(theft: fn(&LatentList<Job, Asymmetric>) -> Steal<Job>, p
                 Newest::Empty => break,
                 Newest::Other => match owner.find(0, |job| is_first(&scene, job)) {
                     None => break,
-                    Some(index) => owner.detach_from(index + 1, |job, fate| {
-                        if fate == Fate::Untaken {
-                            Scene::<Asymmetric>::run(job);
-                        }
-                    }),
+                    Some(index) => scene.detach_from(index + 1),
                 },
             }
         }
-        while scene.pop() {}
-        thief.join().expect("the thief panicked");
-        scene.each_ran_once();
+        scene.finish([thief]);
     });
 }
 
