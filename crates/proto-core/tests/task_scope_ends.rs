@@ -2,14 +2,16 @@
 
 mod common;
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use common::assigners::{Twist, Twisted};
 use common::lang::{Gate, sleep};
 use common::trees::cancel_some_time;
-use common::{runtime, sized, watched};
-use proto_core::{Cancelled, JoinError, VpRef, task_scope, yield_now};
+use common::{build, runtime, sized, watched};
+use proto_core::{Cancelled, JoinError, Runtime, VpRef, Why, Work, task_scope, yield_now};
 
 #[test]
 fn panics_come_once_after_all_tasks_and_cancels_are_none() {
@@ -161,6 +163,45 @@ fn a_cancel_of_one_task_is_not_one_of_the_next_on_its_vp() {
                 })
                 .unwrap();
             assert_eq!(passed.into_inner(), 9);
+        }
+    });
+}
+
+/// Prefers what has started: a bundle that was left behind is not begun while its owner can go on.
+struct StartedFirst;
+
+impl Twist for StartedFirst {
+    fn ready(&self, queue: &mut VecDeque<Work>, work: Work, why: Why) {
+        if why == Why::Born { queue.push_back(work) } else { queue.push_front(work) }
+    }
+}
+
+#[test]
+fn a_scope_whose_tasks_were_all_taken_out_of_a_bundle_waits_for_the_bundle() {
+    watched("an empty bundle", || {
+        let runtime = build(Runtime::builder().controllers(1).assigner(Twisted(StartedFirst)));
+        for _ in 0..sized(50, 2) {
+            runtime
+                .run(|| {
+                    let over = AtomicUsize::new(0);
+                    task_scope(|s| {
+                        let task = s.task(|| 5);
+                        yield_now();
+                        assert_eq!(task.touch(), 5);
+                    });
+                    // Another one in its place.
+                    task_scope(|s| {
+                        for _ in 0..3 {
+                            s.spawn(|| {
+                                (0..10).for_each(|_| yield_now());
+                                over.fetch_add(1, Ordering::Relaxed);
+                            });
+                        }
+                        (0..10).for_each(|_| yield_now());
+                    });
+                    assert_eq!(over.into_inner(), 3);
+                })
+                .unwrap();
         }
     });
 }

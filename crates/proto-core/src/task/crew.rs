@@ -25,11 +25,12 @@
 //! | `tally` | the protocol of `kernel::tally` |
 //! | `parent` | written when the station is given to a VP, before anything is spawned there |
 //! | `thief` | a hint |
+//! | `bundled` | set by whoever leaves tasks of the station behind; else the timeline whose station it is |
 //! | `Shift` | lies in a frame of the VP; that VP only |
 
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::arena::{self, Arena};
 use super::root::Root;
@@ -65,6 +66,8 @@ pub(crate) struct Station {
     /// No entry of the timeline's latent list below this index is a task made here.
     pub(super) low: Cell<u32>,
     pub(super) tally: Tally,
+    /// Tasks made here were left behind: `tally` counts leases that `out` knows nothing of.
+    bundled: AtomicBool,
     /// The core that last took a task away, plus one.
     thief: AtomicUsize,
 }
@@ -78,6 +81,7 @@ impl Station {
             out: Cell::new(0),
             low: Cell::new(u32::MAX),
             tally: Tally::new(),
+            bundled: AtomicBool::new(false),
             thief: AtomicUsize::new(0),
         }
     }
@@ -123,6 +127,22 @@ impl Station {
     pub(super) fn root(&self) -> &Root {
         // SAFETY: set before anybody spawned here; a station is part of its scope.
         unsafe { &*self.root.get() }
+    }
+
+    /// Whether all that was made here has ended, as far as this timeline can tell without closing the tally. A bundle may be left of which
+    /// every task was touched, and run, on its way: its VP is still to come by, and looks into it, and into this.
+    pub(super) fn is_over(&self) -> bool {
+        // ORDERING: Relaxed: with none out, whatever was left behind was so first by this timeline itself: what others left had been in a
+        // bundle before.
+        self.out.get() == 0 && !self.bundled.load(Ordering::Relaxed)
+    }
+
+    /// Opens the tally again, after the last end.
+    pub(super) fn reopen(&self) {
+        // ORDERING: Relaxed: nobody else has anything of this station now; who works here next gets it by this thread, or by the lock of the
+        // spare ones.
+        self.bundled.store(false, Ordering::Relaxed);
+        self.tally.reopen();
     }
 
     /// The core that last took a task away from here.
@@ -395,6 +415,8 @@ pub(super) fn leave_behind(core: &'static Core, tasks: &[NonNull<TaskHead>]) {
         let station = unsafe { first.as_ref() }.station;
         // SAFETY: as above.
         let station = unsafe { &*station };
+        // ORDERING: Relaxed: see `Station::is_over`.
+        station.bundled.store(true, Ordering::Relaxed);
         // The lease.
         station.tally.more();
         let work = make(core, first, true);

@@ -114,7 +114,7 @@ impl Root {
 
     /// All that was made at a station of the crew is over.
     pub(super) fn close_station(&self, station: &Station) {
-        station.tally.reopen();
+        station.reopen();
         let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         stations.spare.push(NonNull::from(station));
     }
@@ -184,7 +184,7 @@ impl Root {
         let block = self.owner;
         self.run_own(block);
         let station = &self.station;
-        if station.out.get() != 0 {
+        if !station.is_over() {
             let key = block.wait.arm_free();
             self.key.set(Some(key));
             // SAFETY: it has started.
@@ -196,7 +196,7 @@ impl Root {
                 block.wait.publish(claim);
             }
             block.wait.retire();
-            station.tally.reopen();
+            station.reopen();
         }
         // ORDERING: Relaxed: set by this timeline, or by one that this one has waited for.
         if self.vps.swap(false, Ordering::Relaxed) {
