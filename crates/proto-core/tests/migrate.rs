@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use common::assigners::Heap;
 use common::lang::{Gate, Lock};
 use common::{build, sized, watched};
-use proto_core::{CoreId, Ended, JoinHandle, ProcessError, Runtime, VpBuilder, VpRef, join, yield_now};
+use proto_core::{
+    CoreId, Ended, JoinHandle, ProcessError, Runtime, VpBuilder, VpRef, current_name, join, task_scope, yield_now,
+};
 
 fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     // SAFETY: the closures of this file hold nothing of a thread across a construct.
@@ -216,5 +218,52 @@ fn a_vp_that_moves_keeps_its_deadlines() {
                 vps.into_iter().for_each(|vp| vp.join().unwrap());
             })
             .unwrap();
+    });
+}
+
+/// A tick takes the core from a VP at the door of a touch, which it then goes on with on another core.
+#[test]
+fn a_vp_that_moves_at_the_door_of_a_touch_goes_on_as_itself() {
+    static BEGUN: AtomicBool = AtomicBool::new(false);
+    static HELD: AtomicBool = AtomicBool::new(false);
+    static OTHER_GOES_ON: AtomicBool = AtomicBool::new(false);
+    static OVER: AtomicBool = AtomicBool::new(false);
+
+    watched("moves at a touch", || {
+        let runtime = build(Runtime::builder().controllers(2).assigner(Heap));
+        let places = runtime.cores();
+        let process = runtime
+            .start(move || {
+                let (home, busy) = keep_other_busy(&places, &OTHER_GOES_ON);
+                // From here on this core runs everything.
+                let moves = spawn(move || {
+                    BEGUN.store(true, Ordering::Release);
+                    let me = current_name().to_string();
+                    while VpRef::current().home() == Some(home) {
+                        task_scope(|s| {
+                            let task = s.task(|| current_name().to_string());
+                            // Long enough for a tick, most of the time.
+                            let until = Instant::now() + Duration::from_millis(1);
+                            while Instant::now() < until {}
+                            assert_ne!(task.touch(), me, "a task has a name of its own");
+                        });
+                    }
+                    OVER.store(true, Ordering::Release);
+                });
+                while !BEGUN.load(Ordering::Acquire) {
+                    yield_now();
+                }
+                let holds = VpBuilder::new().home(home).spawn(|| {
+                    HELD.store(true, Ordering::Release);
+                    until(&OVER);
+                });
+                busy.join().unwrap();
+                holds.unwrap().join().unwrap();
+                moves.join().unwrap();
+            })
+            .unwrap();
+        until(&HELD);
+        OTHER_GOES_ON.store(true, Ordering::Release);
+        process.wait().unwrap();
     });
 }

@@ -67,7 +67,7 @@ impl<'scope, T> Task<'scope, T> {
         Task(Kept::Vp(handle))
     }
 
-    /// Whether it has been run, by another timeline than the caller's.
+    /// Whether it has been run: if so, [`touch`](Task::touch) does not wait.
     pub fn is_done(&self) -> bool {
         match &self.0 {
             Kept::Latent(latent) => latent.head().head.done.is_done(),
@@ -159,9 +159,11 @@ impl<T> Latent<'_, T> {
     fn outcome(self, place: &'static Location<'static>) -> Outcome<T> {
         let this = ManuallyDrop::new(self);
         let ctx = ctx::get();
-        if let (Some(core), Some(block)) = (ctx.core(), ctx.current()) {
+        // Once: with migration compiled in `ctx` may be another core's, and its current timeline another one, once this one has yielded.
+        let block = ctx.current();
+        if let (Some(core), Some(block)) = (ctx.core(), block) {
             attend_if_asked(ctx, core, block);
-            // Read again: with migration compiled in this may be another core than before.
+            // Read again, for the same reason.
             if let Some(core) = ctx::get().core() {
                 // SAFETY: this code runs on that core.
                 let list = unsafe { core.latent.owner() };
@@ -172,7 +174,7 @@ impl<T> Latent<'_, T> {
                 }
             }
         }
-        this.outcome_slow(ctx.current(), place)
+        this.outcome_slow(block, place)
     }
 
     #[cold]
