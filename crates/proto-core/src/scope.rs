@@ -24,6 +24,7 @@ use crate::JoinError;
 use crate::ctx;
 use crate::env::{Caller, EnvCell, Hidden, Kind, RequestHandler, Waiters};
 use crate::join::{JoinHandle, Packet};
+use crate::runtime::activity::Somebody;
 use crate::vp::block::{Block, flag};
 use crate::vp::{SpawnError, VpBuilder, cancel};
 
@@ -174,10 +175,10 @@ impl ScopeHead {
 
     /// Marks the scope and has every core look for its VPs.
     pub(crate) fn cancel_now(&self) {
+        // As in `cancel::cancel`: the caller may be an OS thread that nobody knows of.
+        let _sender = Somebody::new();
         if self.cancel() {
-            if let Some(shared) = crate::process::current_shared() {
-                cancel::sweep_all(shared);
-            }
+            cancel::sweep_everywhere();
         }
     }
 

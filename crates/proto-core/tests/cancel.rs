@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use common::cancelling::{Drops, Witness, cancelled_when, everywhere};
 use common::lang::{Gate, Lock, Mailbox, sleep};
-use common::sized;
+use common::{runtime, sized, watched};
 use proto_core::{
-    Caller, Ended, EnvCell, Hidden, JoinError, RequestHandler, Select, Suspended, VpBuilder, blocking, join, scope,
-    yield_now,
+    Caller, Ended, EnvCell, Hidden, JoinError, ProcessError, RequestHandler, Select, Suspended, VpBuilder, blocking,
+    join, scope, yield_now,
 };
 
 /// Hands out its callers' tokens.
@@ -350,5 +350,27 @@ fn before_it_has_started_its_closure_is_dropped_unrun() {
                 assert_eq!(drops.panicking(), 0);
             })
             .unwrap();
+    });
+}
+
+/// What an OS thread makes in a scope runs on the default runtime; a cancel of the scope's owner, on another one, reaches it.
+#[test]
+fn a_cancel_reaches_what_other_runtimes_run_of_a_scope() {
+    static NEVER: Gate = Gate::new();
+    watched("scope over two runtimes", || {
+        let runtime = runtime(1);
+        let process = runtime
+            .start(|| {
+                scope(|s| {
+                    blocking(|| std::thread::scope(|threads| drop(threads.spawn(|| drop(s.spawn(|| NEVER.pass()))))));
+                    NEVER.pass();
+                });
+            })
+            .unwrap();
+        while NEVER.waiting() < 2 {
+            std::thread::yield_now();
+        }
+        process.cancel().unwrap();
+        assert!(matches!(process.wait(), Err(ProcessError::Cancelled)));
     });
 }

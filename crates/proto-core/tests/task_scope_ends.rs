@@ -11,7 +11,7 @@ use common::assigners::{Twist, Twisted};
 use common::lang::{Gate, sleep};
 use common::trees::cancel_some_time;
 use common::{build, runtime, sized, watched};
-use proto_core::{Cancelled, JoinError, Runtime, VpRef, Why, Work, task_scope, yield_now};
+use proto_core::{Cancelled, JoinError, Runtime, VpRef, Why, Work, blocking, task_scope, yield_now};
 
 #[test]
 fn panics_come_once_after_all_tasks_and_cancels_are_none() {
@@ -203,5 +203,23 @@ fn a_scope_whose_tasks_were_all_taken_out_of_a_bundle_waits_for_the_bundle() {
                 })
                 .unwrap();
         }
+    });
+}
+
+#[test]
+fn an_os_thread_may_cancel_a_scope() {
+    watched("cancelled from outside", || {
+        runtime(2)
+            .run(|| {
+                let gate = Gate::new();
+                task_scope(|s| {
+                    s.spawn(|| gate.pass());
+                    while gate.waiting() == 0 {
+                        yield_now();
+                    }
+                    blocking(|| std::thread::scope(|threads| drop(threads.spawn(|| s.cancel().unwrap()))));
+                });
+            })
+            .unwrap();
     });
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use super::end::{AwaitEnd, EndEnv, Over};
 use super::{OnSeedEnd, Options};
 use crate::assign::instance::Instance;
-use crate::ctx::{self, Ctx};
 use crate::env::{EnvCell, Waiters};
 use crate::kernel::ends::{Ends, Of};
 use crate::language::{Belongings, OfLanguage};
@@ -314,14 +313,6 @@ impl ProcessInner {
     /// Whether this is the process of what OS threads create by themselves.
     pub(crate) fn is_ambient(&self) -> bool {
         matches!(AMBIENT.get(), Some(Ok(ambient)) if std::ptr::eq(&raw const **ambient, self))
-    }
-}
-
-/// The runtime of the calling VP, or the default one if it exists.
-pub(crate) fn current_shared() -> Option<&'static Shared> {
-    match ctx::installed().and_then(Ctx::core) {
-        Some(core) => Some(core.shared()),
-        None => AMBIENT.get().and_then(|made| made.as_ref().ok()).map(|process| process.shared()),
     }
 }
 

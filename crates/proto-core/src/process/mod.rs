@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use self::builder::ProcessBuilder;
 pub use self::error::ProcessError;
-pub(crate) use self::inner::{ProcessInner, ambient, current_shared, note_ambient_panic};
+pub(crate) use self::inner::{ProcessInner, ambient, note_ambient_panic};
 
 use self::end::AwaitEnd;
 use crate::assign::instance::Instance;

@@ -12,6 +12,7 @@ use crate::ctx::{self, Ctx};
 use crate::ended::Cancelled;
 use crate::kernel::wait::Interrupt;
 use crate::process::ProcessInner;
+use crate::report::verdict;
 use crate::runtime::activity::Somebody;
 use crate::runtime::core::Core;
 use crate::runtime::mail;
@@ -108,7 +109,7 @@ fn carry_out(core: &'static Core, block: &'static Block) {
         scope = open.outer();
     }
     if any {
-        sweep_all(core.shared());
+        sweep_everywhere();
     }
 }
 
@@ -134,8 +135,16 @@ fn interrupt(core: &'static Core, block: &'static Block) {
     }
 }
 
-/// Has every core look for VPs whose scope or process was cancelled.
-pub(crate) fn sweep_all(shared: &Shared) {
+/// Has every core there is look for VPs whose scope was cancelled. Not only those of the caller's runtime, or the owner's: an OS thread, or a
+/// process of another runtime, that got hold of the scope makes VPs in it as well, and may be who cancels it.
+pub(crate) fn sweep_everywhere() {
+    for shared in verdict::runtimes() {
+        sweep_all(&shared);
+    }
+}
+
+/// Has every core of a runtime look for VPs whose scope or process was cancelled.
+fn sweep_all(shared: &Shared) {
     for core in &shared.cores {
         mail::post(core, Box::new(sweep));
     }
