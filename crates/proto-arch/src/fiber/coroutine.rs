@@ -117,8 +117,8 @@ impl Bounds {
     }
 }
 
-// SAFETY: both are multiples of 16, the alignment; between them are at least `stack::MIN_SIZE` usable
-// bytes and, lowest, a guard that traps.
+// SAFETY: both are multiples of 16, the alignment; between them are, lowest, a guard that traps, and above it `stack::MIN_SIZE` bytes at
+// least, less a page's worth for the shift of the base and the fiber itself: many times corosensei's `MIN_STACK_SIZE`.
 unsafe impl stack::Stack for Bounds {
     #[inline]
     fn base(&self) -> StackPointer {

@@ -317,13 +317,14 @@ impl Fiber {
     /// # Safety
     ///
     /// - The fiber `this` is live and not running, and nobody else uses it now.
-    /// - If it is suspended, all its frames lie within the top `keep` bytes of its stack.
+    /// - If it is suspended, all its frames lie within the top `keep` bytes of its stack, rounded up to pages; one page is kept in any case.
     pub unsafe fn trim(this: *mut Self, keep: usize) -> bool {
         // SAFETY: live, and ours alone (the caller's duty).
         let fiber = unsafe { &mut *this };
         match &fiber.switch {
             #[cfg(not(miri))]
-            Switch::Coroutine(_) => fiber.stack.as_mut().is_some_and(|stack| stack.trim(keep)),
+            // In the topmost page lie the fiber itself and, before it has started, the frame that begins it.
+            Switch::Coroutine(_) => fiber.stack.as_mut().is_some_and(|stack| stack.trim(keep.max(1))),
             Switch::Thread(_) => false,
         }
     }

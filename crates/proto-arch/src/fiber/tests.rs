@@ -203,6 +203,17 @@ fn a_suspended_fiber_does_not_part_with_its_stack(backend: Backend) {
     assert!(refused.is_err());
 }
 
+fn a_fresh_fiber_that_is_trimmed_to_nothing_runs_all_the_same(backend: Backend) {
+    let ran = std::rc::Rc::new(Cell::new(false));
+    let here = std::rc::Rc::clone(&ran);
+    let fiber = fiber(backend, move |_| here.set(true));
+    // SAFETY: it is live, and not running; it has no frames yet.
+    unsafe { Fiber::trim(fiber, 0) };
+    assert!(resume(fiber));
+    assert!(ran.get(), "its first frame was given back");
+    drop(into_box(fiber));
+}
+
 macro_rules! suite {
     ($($backend:ident: $module:ident;)*) => {$(
         mod $module {
@@ -215,6 +226,7 @@ macro_rules! suite {
                 frames_are_aligned_and_above_the_limit
                 a_backtrace_can_be_taken
                 a_fresh_fiber_is_dropped_without_running
+                a_fresh_fiber_that_is_trimmed_to_nothing_runs_all_the_same
             }
             // What these leak on purpose, Miri would report.
             #[cfg(not(miri))]
