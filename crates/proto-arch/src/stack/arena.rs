@@ -333,10 +333,18 @@ impl Shared {
     }
 
     /// Puts a stack into the pool. If it was the last one out, returns the reference that all had together: dropping it
-    /// may free `self`, so it is for the caller to drop, when no borrow of `self` is left.
+    /// may free the arena, so it is for the caller to drop, when no borrow of it is left.
+    ///
+    /// A pointer, not a reference: as soon as the lock is open another thread may put the then last stack, and free the arena, while this
+    /// function is still on its way out.
+    ///
+    /// # Safety
+    ///
+    /// - `this` is the arena of the stack `name`, which the caller holds; it uses neither afterwards.
     #[must_use]
-    pub(super) fn put(&self, name: Name) -> Option<Arc<Self>> {
-        let mut state = self.lock();
+    pub(super) unsafe fn put(this: NonNull<Self>, name: Name) -> Option<Arc<Self>> {
+        // SAFETY: an arena lives as long as a stack of it is out, and so until the lock is open again (the caller's duty).
+        let mut state = unsafe { this.as_ref() }.lock();
         let pool = state.pool;
         let slot = state.regions[name.region()].slot(name.index());
         // Relaxed: under the lock.

@@ -370,12 +370,11 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         let region = self.region();
-        // SAFETY: the region's arena outlives it, and the region lives, see `region`.
-        let shared = unsafe { region.shared.as_ref() };
         // Relaxed: who is handed the stack next sees it by the arena's lock.
         region.slot(self.index).owner.store(ptr::null_mut(), Relaxed);
         let name = Name::new(region.number, self.index);
-        let kept = shared.put(name);
+        // SAFETY: this is the stack's one handle, and the region's arena is the stack's. Neither is used below.
+        let kept = unsafe { Shared::put(region.shared, name) };
         // Last: it may free the arena, and the region with it.
         drop(kept);
     }
