@@ -89,6 +89,11 @@ pub fn light() {
 /// Costs a fraction of a microsecond if the other threads of the process sleep, about ten microseconds if they run on
 /// other processors (each is interrupted).
 ///
+/// # Panics
+///
+/// If the kernel refuses the call after it had accepted it, as with a filter of system calls that was installed meanwhile: going on would lose
+/// wake-ups.
+///
 /// # Examples
 ///
 /// ```

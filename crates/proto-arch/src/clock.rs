@@ -47,7 +47,7 @@ pub fn cycles() -> u64 {
 ///
 /// let trust = match Clock::get().source() {
 ///     Source::Stated => "exact",
-///     Source::Measured => "good to about a part in a thousand",
+///     Source::Measured => "good to a part in ten thousand or so",
 ///     Source::Instant => "exact, and 20 times as slow to read",
 ///     _ => "unknown",
 /// };
@@ -133,7 +133,8 @@ impl Clock {
         self.now().saturating_sub(start)
     }
 
-    /// The time span of `cycles` counts of [`cycles`], in nanoseconds.
+    /// The time span of `cycles` counts of [`cycles`], in nanoseconds. Where the source is [`Source::Instant`] the counter has no constant rate, and
+    /// a count is taken for a nanosecond.
     #[inline]
     #[must_use]
     pub fn to_nanoseconds(&self, cycles: u64) -> u64 {
@@ -144,14 +145,14 @@ impl Clock {
         ((u128::from(cycles) * u128::from(self.nanoseconds_per_count)) >> SHIFT) as u64
     }
 
-    /// How far [`cycles`] counts in `span`, rounded down.
+    /// How far [`cycles`] counts in `span`, rounded down; without a constant rate as in [`to_nanoseconds`](Self::to_nanoseconds).
     #[must_use]
     pub fn to_cycles(&self, span: Duration) -> u64 {
         let cycles = span.as_nanos() * u128::from(self.frequency) / 1_000_000_000;
         u64::try_from(cycles).unwrap_or(u64::MAX)
     }
 
-    /// Counts of [`cycles`] per second.
+    /// Counts of [`cycles`] per second; without a constant rate as in [`to_nanoseconds`](Self::to_nanoseconds).
     #[must_use]
     pub fn frequency(&self) -> u64 {
         self.frequency

@@ -54,7 +54,8 @@ impl ThreadTime {
         (error == 0).then_some(ThreadTime { clock })
     }
 
-    /// How long the thread has run. `None` once it has ended.
+    /// How long the thread has run. `None` once it has ended; but the system may give its number to a later thread of the program, whose time
+    /// this is then.
     #[must_use]
     pub fn read(&self) -> Option<Duration> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -28,7 +28,7 @@ pub enum Distance {
     Same,
     /// Threads of one physical core.
     SmtSibling,
-    /// They share a second-level cache.
+    /// They share a second-level cache, or one of the first level.
     SharedL2,
     /// They share a third-level cache.
     SharedL3,

@@ -1,13 +1,13 @@
 //! A topology as a tree for people.
 //!
 //! ```text
-//! 4 cores (sysfs)
+//! 4 cores (sysfs, this machine)
 //! └─ package, NUMA node 24 GiB, L3 32 MiB
 //!    ├─ core, L2 1 MiB, L1 48 KiB: cpus 0–1
 //!    └─ core, L2 1 MiB, L1 48 KiB: cpus 2–3
 //! ```
 //!
-//! Groups with the same members share a line; more than [`FOLD`] leaves of the same form side by side, too.
+//! Groups with the same members share a line; [`FOLD`] or more leaves of the same form side by side, too.
 
 use std::fmt;
 
