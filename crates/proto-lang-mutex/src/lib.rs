@@ -25,8 +25,8 @@
 //!
 //! # What differs from std
 //!
-//! - Every wait that is not a release is a *cancellation point*: in a cancelled virtual processor it unwinds. That is no
-//!   panic: nothing is poisoned.
+//! - A wait is a *cancellation point*: in a cancelled virtual processor it unwinds. (Those at the end of a scope, of a scoped join and of
+//!   [`atomic`] do so when they are over.) That is no panic: nothing is poisoned.
 //! - [`RwLock::read`] asks for `T: Sync`, not the lock's `Sync` for it; every lock has timed forms.
 //! - A virtual processor gives its core up in constructs only: a loop without any holds it.
 //! - [`thread_local!`](crate::thread_local) is one of this crate's `use` lines: std's own are shared by all virtual processors of a core.

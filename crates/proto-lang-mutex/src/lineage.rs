@@ -113,7 +113,8 @@ vp_local! {
 /// Runs `f` in isolation: of all closures given to `atomic` in a process, one runs at a time.
 ///
 /// The wait for it is *binding*: a cancel comes after `f`. Inside `f` another `atomic` simply runs. `f` may wait; everybody
-/// who wants isolation waits with it.
+/// who wants isolation waits with it. What `f` spawns or forks is another timeline: if that wants isolation it waits for the end of `f`, so `f`
+/// must not wait for it.
 ///
 /// # Panics
 ///

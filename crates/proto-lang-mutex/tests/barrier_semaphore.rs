@@ -58,6 +58,27 @@ fn who_gives_up_at_a_barrier_has_not_come() {
 }
 
 #[test]
+fn those_whose_time_is_over_at_a_barrier_go_on_together_or_not_at_all() {
+    on_1_2_4(|| {
+        let (start, timed, passed) = (Barrier::new(3), Barrier::new(3), AtomicUsize::new(0));
+        thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    for round in 0..ROUNDS {
+                        start.wait();
+                        let in_time = timed.wait_timeout(Duration::from_micros(round as u64 % 30)).is_some();
+                        passed.fetch_add(usize::from(in_time), Ordering::Relaxed);
+                        start.wait();
+                        let all = passed.load(Ordering::Relaxed);
+                        assert!(all.is_multiple_of(3), "one went on before all had come: {all}");
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
 fn no_more_than_its_permits_are_inside_a_semaphore() {
     on_1_2_4(|| {
         let (doors, inside) = (Semaphore::new(3), AtomicUsize::new(0));

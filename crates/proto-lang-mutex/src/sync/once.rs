@@ -123,7 +123,7 @@ impl Once {
     ///
     /// # Panics
     ///
-    /// If `f` does; then later calls of `call_once` do.
+    /// If `f` does; then later calls of `call_once` do. Unwinds if the calling virtual processor is cancelled.
     ///
     /// # Examples
     ///

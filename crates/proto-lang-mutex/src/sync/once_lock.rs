@@ -64,6 +64,10 @@ impl<T> OnceLock<T> {
     /// # Errors
     ///
     /// Gives `value` back if there is one already, or if another timeline was setting one: that is there then.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling virtual processor is cancelled while it waits for another that sets one; `value` is dropped then.
     #[track_caller]
     pub fn set(&self, value: T) -> Result<(), T> {
         match self.0.turn(false) {
