@@ -85,8 +85,9 @@ const INFO: &Info = &Info { request: || "join", environment: || "latent tasks", 
 /// Runs both closures, potentially in parallel, and gives both results.
 ///
 /// `a` runs at once. `b` is left where an idle core can take it; if none has when `a` is done, it runs as a plain call, on the same stack. If
-/// one has, the calling VP waits for it, and its core runs other work meanwhile: nothing runs on top of the waiting stack, so
-/// `b` may use every lock that the caller holds... and waits for, without ever deadlocking the cores (what waits, waits as a VP). Closures may wait on any construct.
+/// one has, the calling VP waits for it, and its core runs other work meanwhile, as VPs of their own: nothing runs on top of the waiting stack.
+/// So the caller may hold a lock over this that such other work wants, which waits until the caller gives it back. Only `a` and `b` must not want
+/// it: they would wait for the caller, who waits for them. Apart from that the closures may wait on any construct.
 ///
 /// Names and [`vp_local!`](crate::vp_local) values are the same whether `b` was taken or not: it counts as a child of its own.
 ///

@@ -156,7 +156,8 @@ impl<'scope> TaskScope<'scope, '_> {
     ///
     /// # Panics
     ///
-    /// If the caller is an OS thread and there is no runtime for the task.
+    /// If the task has to become a VP at once (the caller is an OS thread, or hooks are installed) and cannot: there is no runtime, or it is
+    /// shutting down.
     #[inline]
     #[track_caller]
     pub fn spawn<F>(&'scope self, f: F)
