@@ -100,6 +100,26 @@ fn many_threads_take_and_give() {
     assert_eq!(arena.in_use(), 0);
 }
 
+/// The last of them frees the arena, while the other one may still be on its way out of it: Miri looks.
+#[test]
+fn the_last_two_stacks_of_an_arena_may_come_back_at_once() {
+    for _ in 0..if cfg!(miri) { 5 } else { 500 } {
+        let arena = arena(MIN_SIZE);
+        let stacks = [arena.take().expect("stack"), arena.take().expect("stack")];
+        drop(arena);
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for stack in stacks {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    drop(stack);
+                });
+            }
+        });
+    }
+}
+
 #[cfg(not(miri))]
 mod native {
     use super::*;
