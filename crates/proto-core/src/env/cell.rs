@@ -74,6 +74,17 @@ impl CellHead {
         self.lock.lock()
     }
 
+    /// As [`lock`](Self::lock), if nobody is inside.
+    #[inline(always)]
+    pub(super) fn lock_at_once(&self) -> Option<Version> {
+        self.lock.lock_at_once()
+    }
+
+    /// Returns when nobody is inside: before a second try to [lock](Self::lock), which takes the line from who is.
+    pub(super) fn wait_until_free(&self) {
+        self.lock.wait_until_free();
+    }
+
     #[inline(always)]
     pub(crate) fn unlock(&self, version: Version) -> Version {
         self.lock.unlock(version)
@@ -389,7 +400,7 @@ impl<E> EnvCell<E> {
 
     #[cold]
     #[inline(never)]
-    fn request_adaptive_slow<R>(
+    pub(super) fn request_adaptive_slow<R>(
         &self,
         ctx: &'static Ctx,
         mut seen: Version,

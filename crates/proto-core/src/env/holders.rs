@@ -43,14 +43,31 @@ impl Holder {
         }
     }
 
+    /// As [`holds`](Self::holds), of an object that nobody else holds.
+    #[inline(always)]
+    pub(crate) fn holds_alone(&self, block: &'static Block, place: Option<&'static Location<'static>>) {
+        self.block.set(block);
+        self.core.set(block.home_id());
+        self.place.set(place);
+        count(block, 1);
+    }
+
     #[inline(always)]
     pub(crate) fn released(&self, block: &'static Block) {
-        if ptr::eq(self.block.get(), block) {
-            self.block.set(ptr::null());
-            count(block, -1);
-        } else {
+        if !self.released_own(block) {
             self.released_by_other();
         }
+    }
+
+    /// As [`released`](Self::released), if `block` is the first holder's.
+    #[inline(always)]
+    pub(crate) fn released_own(&self, block: &'static Block) -> bool {
+        let own = ptr::eq(self.block.get(), block);
+        if own {
+            self.block.set(ptr::null());
+            count(block, -1);
+        }
+        own
     }
 
     /// Somebody else than the first holder gives back: one of several, or one to whom the object was passed on.

@@ -7,6 +7,7 @@
 //! | `pass` | the pass of a request through it: lock, handler, unlock |
 //! | `loan` | [`Loan`], the name of an environment that a requester borrows |
 //! | `hidden` | [`Hidden`], what a handler may do besides changing its environment |
+//! | `straight` | a shorter pass, for a lock's way in and way out |
 //! | `token` | [`Caller`] and [`Suspended`], the tokens of timelines that wait for an answer |
 //! | `waiters` | [`Waiters`], queues of suspended timelines |
 //! | `node` | the links of those queues, and their heads in the cell |
@@ -36,6 +37,7 @@ mod pass;
 pub(crate) mod select;
 mod sleep;
 mod stored;
+pub(crate) mod straight;
 pub(crate) mod token;
 pub(crate) mod wait;
 pub(crate) mod waiters;

@@ -17,7 +17,9 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 use super::{Grant, Guarded, Opened, OpenedShared, SharedGrant};
 
@@ -204,8 +206,8 @@ impl PanicMark {
 #[must_use = "what it guards is given back at once if it is not kept"]
 pub struct Guard<'a, L: Lender<O::Token>, O: Open, W = ()> {
     lender: &'a L,
-    /// `None` only while the guard is taken apart.
-    opened: Option<O>,
+    /// Taken out when the guard is dropped or taken apart. No `Option`: each look at the value would ask it.
+    opened: ManuallyDrop<O>,
     cell: W,
     since: PanicMark,
     /// `Sync`, but not `Send`.
@@ -258,23 +260,32 @@ impl<T: ?Sized> Open for OpenedShared<'_, T> {
     }
 }
 
-const OPEN: &str = "a guard is open until it is dropped";
-
 impl<L: Lender<O::Token>, O: Open, W> Drop for Guard<'_, L, O, W> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(opened) = self.opened.take() {
-            self.lender.take_back(opened.end(), self.since);
-        }
+        // SAFETY: the guard is dropped once, and not if it was taken apart.
+        let opened = unsafe { ManuallyDrop::take(&mut self.opened) };
+        self.lender.take_back(opened.end(), self.since);
     }
 }
 
 impl<'a, L: Lender<O::Token>, O: Open, W: Copy> Guard<'a, L, O, W> {
     /// Takes the guard apart, for the language: what it was made of, and the token, which does not go back by itself any more.
     #[inline]
-    pub fn close(mut guard: Self) -> (&'a L, W, O::Token, PanicMark) {
-        let opened = guard.opened.take().expect(OPEN);
-        (guard.lender, guard.cell, opened.end(), guard.since)
+    pub fn close(guard: Self) -> (&'a L, W, O::Token, PanicMark) {
+        let cell = guard.cell;
+        let (lender, opened, since) = guard.take_apart();
+        (lender, cell, opened.end(), since)
+    }
+}
+
+impl<'a, L: Lender<O::Token>, O: Open, W> Guard<'a, L, O, W> {
+    #[inline]
+    fn take_apart(self) -> (&'a L, O, PanicMark) {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: `this` is never dropped, so what is taken out is not taken again.
+        let opened = unsafe { ManuallyDrop::take(&mut this.opened) };
+        (this.lender, opened, this.since)
     }
 }
 
@@ -290,7 +301,7 @@ macro_rules! alike {
             #[inline(always)]
             #[track_caller]
             pub fn open(lender: &'a L, cell: &'a Guarded<T>, token: $grant) -> Self {
-                let opened = Some(cell.$open(token));
+                let opened = ManuallyDrop::new(cell.$open(token));
                 Guard { lender, opened, cell, since: PanicMark::now(), _stays: PhantomData }
             }
         }
@@ -315,13 +326,14 @@ macro_rules! alike {
             ///
             /// Gives the guard back if `f` finds no part.
             pub fn filter_map<U: ?Sized>(
-                mut guard: Self,
+                $($mutable)? guard: Self,
                 f: impl FnOnce(& $($mutable)? T) -> Option<& $($mutable)? U>,
             ) -> Result<Guard<'a, L, $opened<'a, U>>, Self> {
-                match $opened::map_from(&mut guard.opened, f) {
-                    None => Err(guard),
-                    opened => Ok(Guard { lender: guard.lender, opened, cell: (), since: guard.since, _stays: PhantomData }),
-                }
+                let Some(part) = f(& $($mutable)? guard.opened).map(NonNull::from) else { return Err(guard) };
+                let (lender, whole, since) = guard.take_apart();
+                // SAFETY: `f` gave `part` out of the whole.
+                let opened = ManuallyDrop::new(unsafe { whole.narrow(part) });
+                Ok(Guard { lender, opened, cell: (), since, _stays: PhantomData })
             }
         }
     };
@@ -344,14 +356,14 @@ impl<L: Lender<O::Token>, O: Open + Deref, W> Deref for Guard<'_, L, O, W> {
 
     #[inline]
     fn deref(&self) -> &O::Target {
-        self.opened.as_ref().expect(OPEN)
+        &self.opened
     }
 }
 
 impl<L: Lender<O::Token>, O: Open + DerefMut, W> DerefMut for Guard<'_, L, O, W> {
     #[inline]
     fn deref_mut(&mut self) -> &mut O::Target {
-        self.opened.as_mut().expect(OPEN)
+        &mut self.opened
     }
 }
 

@@ -113,6 +113,17 @@ impl<'a, T: ?Sized, G> Opened<'a, T, G> {
         }
     }
 
+    /// The access to a part of the value.
+    ///
+    /// # Safety
+    ///
+    /// - `part` was borrowed from the value by a closure such as [`map`](Self::map) takes.
+    #[inline]
+    pub(super) unsafe fn narrow<U: ?Sized>(self, part: NonNull<U>) -> Opened<'a, U, G> {
+        // SAFETY: as in `map`.
+        unsafe { Opened::new(part, self.token) }
+    }
+
     /// Moves the guard out of `slot`, narrowed to a part of the value; it stays in `slot` if there is no such part, or if
     /// `f` panics.
     ///
@@ -239,6 +250,17 @@ impl<'a, T: ?Sized, G> OpenedShared<'a, T, G> {
             Some(part) => Ok(unsafe { OpenedShared::new(part, self.token) }),
             None => Err(self),
         }
+    }
+
+    /// The access to a part of the value.
+    ///
+    /// # Safety
+    ///
+    /// - `part` was borrowed from the value by a closure such as [`map`](Self::map) takes.
+    #[inline]
+    pub(super) unsafe fn narrow<U: ?Sized>(self, part: NonNull<U>) -> OpenedShared<'a, U, G> {
+        // SAFETY: as in `map`.
+        unsafe { OpenedShared::new(part, self.token) }
     }
 
     /// Moves the guard out of `slot`, narrowed to a part of the value; it stays in `slot` if there is no such part, or if

@@ -54,10 +54,20 @@ impl SpinWord {
     #[inline(always)]
     #[must_use = "the version is needed to unlock"]
     pub(crate) fn lock(&self) -> Version {
+        match self.lock_at_once() {
+            Some(version) => version,
+            None => self.lock_contended(),
+        }
+    }
+
+    /// Takes the word if it is free, by one exchange: where it most likely is.
+    #[inline(always)]
+    #[must_use = "the version is needed to unlock"]
+    pub(crate) fn lock_at_once(&self) -> Option<Version> {
         // Acquire: pairs with the Release store in `unlock`.
         match self.0.swap(LOCKED, Ordering::Acquire) {
-            LOCKED => self.lock_contended(),
-            version => Version(version),
+            LOCKED => None,
+            version => Some(Version(version)),
         }
     }
 
@@ -70,10 +80,14 @@ impl SpinWord {
         if !cfg!(loom) && self.is_locked() {
             return None;
         }
-        // Acquire: pairs with the Release store in `unlock`.
-        match self.0.swap(LOCKED, Ordering::Acquire) {
-            LOCKED => None,
-            version => Some(Version(version)),
+        self.lock_at_once()
+    }
+
+    /// Waits until somebody who is inside has left; it may be taken again by then.
+    pub(crate) fn wait_until_free(&self) {
+        let mut patience = Patience::new();
+        while self.is_locked() {
+            patience.wait();
         }
     }
 

@@ -19,7 +19,7 @@
 
 use std::time::Instant;
 
-use super::turns::{GiveAndGo, LockEnv, Relock, Turn};
+use super::turns::{Give, LockEnv, Relock, Turn};
 use super::{Held, RawLock};
 use crate::ended::Ended;
 use crate::env::{Ask, EnvCell, Hidden, Loan, Waiters};
@@ -145,7 +145,8 @@ impl RawLock {
         deadline: Option<Instant>,
     ) -> Result<(Held, bool), Ended> {
         let timed = deadline.is_some();
-        let mut parting = Parting { lock: self, give: Some(GiveAndGo { grant, poison: since.panicked() }) };
+        let give = Give { grant, poison: since.panicked(), suspends: true };
+        let mut parting = Parting { lock: self, give: Some(give) };
         let make = |lock| {
             Ask::new(move |env: &mut E, caller, hidden| {
                 if let Some(give) = parting.give.take() {
@@ -168,14 +169,14 @@ impl RawLock {
 /// A lock that is about to be given back by the environment its holder goes to. Given back here if that fails.
 struct Parting<'a> {
     lock: &'a RawLock,
-    give: Option<GiveAndGo>,
+    give: Option<Give>,
 }
 
 impl Drop for Parting<'_> {
     fn drop(&mut self) {
         // The request never reached its handler: its timeline is cancelled, or the environment broken.
-        if let Some(GiveAndGo { grant, poison }) = self.give.take() {
-            self.lock.give_or_poison(grant, poison);
+        if let Some(Give { grant, poison, .. }) = self.give.take() {
+            self.lock.give_later(grant, poison);
         }
     }
 }

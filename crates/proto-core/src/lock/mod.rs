@@ -14,16 +14,19 @@ mod absent;
 mod phases;
 mod turns;
 
+use std::panic::Location;
 use std::time::Instant;
 
 pub use absent::Absentees;
 pub use phases::RawRwLock;
 pub use turns::Held;
-use turns::{Give, Given, HandOver, LockEnv, Take, Turn, Wait, WaitBinding, WakeOne, Withdraw};
+use turns::{Give, LockEnv, Take, Turn, Wait, WaitBinding, Withdraw};
 
 use crate::ended::{Ended, OrUnwind};
 use crate::env::EnvCell;
+use crate::env::straight::Sent;
 use crate::guarded::{Grant, Lender, PanicMark};
+use crate::kernel::spin::Version;
 
 /// An exclusive lock without data: a line of timelines before one [`Grant`].
 ///
@@ -95,13 +98,6 @@ impl RawLock {
         RawLock(EnvCell::new(LockEnv::new()))
     }
 
-    /// Takes the lock, if that is possible now or soon: looks while the holder runs on another core.
-    #[inline(always)]
-    #[track_caller]
-    fn take_soon(&self) -> Result<Option<Held>, Ended> {
-        self.0.request_adaptive(|last| Take { last, woken: false }, None)
-    }
-
     /// Takes the lock, waiting for it until `deadline`; `None` waits for ever.
     ///
     /// # Errors
@@ -109,24 +105,25 @@ impl RawLock {
     /// See [`Ended`].
     #[track_caller]
     pub fn take(&self, deadline: Option<Instant>) -> Result<Held, Ended> {
-        match self.take_soon()? {
+        match self.0.request_adaptive(|last| Take { last, woken: false }, None)? {
             Some(held) => Ok(held),
             None => self.take_later(0, deadline),
         }
     }
 
-    /// As [`take`](Self::take) without a deadline, [or unwinds](OrUnwind::or_unwind): inlined as far as an uncontended lock goes.
+    /// As [`take`](Self::take) without a deadline, [or unwinds](OrUnwind::or_unwind). Made as [`give`](Self::give) is.
     ///
     /// # Panics
     ///
     /// Unwinds if the calling VP is cancelled.
-    #[inline(always)]
+    #[inline(never)]
     #[track_caller]
     pub fn lock(&self) -> Held {
-        match self.take_soon() {
-            Ok(Some(held)) => held,
-            Ok(None) => self.lock_busy(),
-            Err(ended) => Err(ended).or_unwind(),
+        match self.0.send_straight(Take { last: false, woken: false }, Location::caller()) {
+            Sent::Reply(Some(held)) => held,
+            Sent::Reply(None) => self.lock_busy(),
+            Sent::Again(seen) => self.lock_again(seen),
+            Sent::Declined(_) => self.lock_later(),
         }
     }
 
@@ -135,6 +132,23 @@ impl RawLock {
     #[track_caller]
     fn lock_busy(&self) -> Held {
         self.take_later(0, None).or_unwind()
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn lock_again(&self, seen: Version) -> Held {
+        let again = self.0.request_adaptive_again(seen, |last| Take { last, woken: false }, None);
+        again.or_unwind().unwrap_or_else(|| self.lock_busy())
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn lock_later(&self) -> Held {
+        self.0.await_free();
+        let later = self.0.request_adaptive(|last| Take { last, woken: false }, None);
+        later.or_unwind().unwrap_or_else(|| self.lock_busy())
     }
 
     /// Takes the lock if it is free.
@@ -190,33 +204,29 @@ impl RawLock {
     }
 
     /// Gives the lock back. It becomes poisoned if the caller has begun to unwind by a panic `since` it took it.
-    ///
-    /// One call, with all it needs in registers: inlined into each guard's drop it would keep the guard in memory, and every
-    /// store before the exchange delays that.
-    #[inline(never)]
+    #[inline(always)]
     pub fn give(&self, grant: Grant, since: PanicMark) {
+        // Asked out here, where there are registers for what the slow answer needs.
         self.give_or_poison(grant, since.panicked());
     }
 
-    #[inline(always)]
+    /// One call, with all it needs in registers, and one at its end for every rare way: so it saves no registers, and is small enough to be inlined
+    /// with a guard's drop, which then is not in memory for it.
+    #[inline(never)]
     fn give_or_poison(&self, grant: Grant, poison: bool) {
-        match self.0.release_asking(Give { grant, poison }) {
-            Some(Given::Nothing) | None => {}
-            Some(Given::Wake) => self.wake_one(),
-            Some(Given::Owed(grant)) => self.hand_over(grant),
+        match self.0.send_straight(Give { grant, poison, suspends: false }, Location::caller()) {
+            Sent::Reply(()) => {}
+            Sent::Declined(Give { grant, poison, .. }) => self.give_later(grant, poison),
+            Sent::Again(_) => unreachable!("a release is answered"),
         }
     }
 
+    /// As [`give`](Self::give), the general way.
     #[cold]
     #[inline(never)]
-    fn wake_one(&self) {
-        self.0.release(WakeOne);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn hand_over(&self, grant: Grant) {
-        self.0.release(HandOver(grant));
+    fn give_later(&self, grant: Grant, poison: bool) {
+        self.0.await_free();
+        self.0.release(Give { grant, poison, suspends: false });
     }
 
     /// Whether a holder has panicked.

@@ -38,6 +38,7 @@
 //! **Tried.** Hand-over to the first waiter at each release: the convoy above.
 
 use crate::ended::Ended;
+use crate::env::straight::{Answer, Sender, Straight};
 use crate::env::{Caller, Hidden, Kind, RequestHandler, Waiters, Woken};
 use crate::guarded::Grant;
 
@@ -97,8 +98,6 @@ pub(super) struct LockEnv {
     crowded: bool,
     /// A waiter was woken to retry and has not come back.
     on_the_way: bool,
-    /// Somebody stands in `owed`, or did a moment ago.
-    owes: bool,
     /// Releases since one of `waiting` was handed the lock.
     passes: u32,
     waiting: Waiters<Turn>,
@@ -130,32 +129,13 @@ pub(super) struct Relock {
 }
 
 /// The lock is given back.
+#[derive(Debug)]
 pub(super) struct Give {
     pub(super) grant: Grant,
     /// The holder panicked with it.
     pub(super) poison: bool,
-}
-
-/// What the giver has to do besides.
-pub(super) enum Given {
-    Nothing,
-    /// Send [`WakeOne`].
-    Wake,
-    /// Send [`HandOver`]: the lock is still held.
-    Owed(Grant),
-}
-
-/// The lock goes to somebody who is owed it.
-pub(super) struct HandOver(pub(super) Grant);
-
-/// If the lock is still free, it is somebody's turn.
-pub(super) struct WakeOne;
-
-/// As [`Give`], by a holder that gives its core up at once: a waiter of that core is next to run.
-#[derive(Debug)]
-pub(super) struct GiveAndGo {
-    pub(super) grant: Grant,
-    pub(super) poison: bool,
+    /// The holder gives its core up at once: a waiter of that core is next to run.
+    pub(super) suspends: bool,
 }
 
 /// A waiter that was told to retry does not.
@@ -168,7 +148,6 @@ impl LockEnv {
             poisoned: false,
             crowded: false,
             on_the_way: false,
-            owes: false,
             passes: 0,
             waiting: Waiters::new(),
             owed: Waiters::new(),
@@ -192,12 +171,8 @@ impl LockEnv {
             }
             None => {
                 self.crowded = true;
-                if retries > RETRIES {
-                    self.owes = true;
-                    self.owed.push(caller, hidden);
-                } else {
-                    self.waiting.push(caller, hidden);
-                }
+                let line = if retries > RETRIES { &mut self.owed } else { &mut self.waiting };
+                line.push(caller, hidden);
             }
         }
     }
@@ -225,7 +200,6 @@ impl LockEnv {
         let Some(grant) = self.hand_over(grant, |env, turn, hidden| env.owed.resume_next(turn, hidden), hidden) else {
             return;
         };
-        self.owes = false;
         let grant = if self.passes >= PASSES {
             self.passes = 0;
             self.hand_over(grant, |env, turn, hidden| env.waiting.resume_next(turn, hidden), hidden)
@@ -237,6 +211,7 @@ impl LockEnv {
                 hidden,
             )
         } else {
+            self.passes += 1;
             Some(grant)
         };
         if let Some(grant) = grant {
@@ -259,9 +234,25 @@ impl LockEnv {
     }
 }
 
+impl Straight<Take> for LockEnv {
+    #[inline(always)]
+    fn serve(&mut self, take: Take, sender: Sender<'_>) -> Answer<Option<Held>, Take> {
+        match self.free.take() {
+            Some(grant) => {
+                if take.woken {
+                    self.on_the_way = false;
+                }
+                sender.holds();
+                Answer::Reply(Some(self.held(grant)))
+            }
+            None if !take.last && sender.holder_runs_elsewhere() => Answer::Again,
+            None => Answer::Reply(None),
+        }
+    }
+}
+
 impl RequestHandler<Take> for LockEnv {
     type Reply = Option<Held>;
-    #[inline(always)]
     fn handle(&mut self, Take { last, woken }: Take, caller: Caller<'_, Option<Held>>, hidden: &mut Hidden<'_>) {
         match self.free.take() {
             Some(grant) => {
@@ -304,61 +295,27 @@ impl RequestHandler<Relock> for LockEnv {
     }
 }
 
-impl RequestHandler<Give> for LockEnv {
-    type Reply = Given;
-    const KIND: Kind = Kind::Release;
-    // No call in here: with one that might unwind, the pass would keep all it knows in memory.
+impl Straight<Give> for LockEnv {
     #[inline(always)]
-    fn handle(&mut self, give: Give, caller: Caller<'_, Given>, hidden: &mut Hidden<'_>) {
+    fn serve(&mut self, give: Give, sender: Sender<'_>) -> Answer<(), Give> {
+        if self.crowded || give.poison || !sender.released_own() {
+            return Answer::Decline(give);
+        }
+        self.free = Some(give.grant);
+        Answer::Reply(())
+    }
+}
+
+impl RequestHandler<Give> for LockEnv {
+    type Reply = ();
+    const KIND: Kind = Kind::Release;
+    fn handle(&mut self, Give { grant, poison, suspends }: Give, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
         hidden.released(&caller);
-        if give.poison {
-            self.poisoned = true;
-        }
-        if !self.crowded {
-            self.free = Some(give.grant);
-            hidden.answer(caller, Given::Nothing);
-        } else if self.owes || self.passes >= PASSES {
-            hidden.answer(caller, Given::Owed(give.grant));
-        } else {
-            self.passes += 1;
-            self.free = Some(give.grant);
-            hidden.answer(caller, Given::Wake);
-        }
-    }
-}
-
-impl RequestHandler<HandOver> for LockEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, HandOver(grant): HandOver, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        self.pass_on(grant, false, hidden);
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<WakeOne> for LockEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, _: WakeOne, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        if self.free.is_some() {
-            self.wake_one(hidden);
-        }
-        hidden.answer(caller, ());
-    }
-}
-
-impl RequestHandler<GiveAndGo> for LockEnv {
-    type Reply = ();
-    const KIND: Kind = Kind::Release;
-    fn handle(&mut self, give: GiveAndGo, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        hidden.released(&caller);
-        if give.poison {
-            self.poisoned = true;
-        }
+        self.poisoned |= poison;
         if self.crowded {
-            self.pass_on(give.grant, true, hidden);
+            self.pass_on(grant, suspends, hidden);
         } else {
-            self.free = Some(give.grant);
+            self.free = Some(grant);
         }
         hidden.answer(caller, ());
     }

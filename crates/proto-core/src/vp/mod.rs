@@ -133,7 +133,14 @@ pub fn on_vp() -> bool {
 /// ```
 #[inline]
 pub fn panicking() -> bool {
-    std::thread::panicking() && ctx::installed().is_none_or(crate::panics::own_panic)
+    std::thread::panicking() && own_panic_here()
+}
+
+/// The rest of [`panicking`], where somebody panics: out of the way of guards, which ask twice.
+#[cold]
+#[inline(never)]
+fn own_panic_here() -> bool {
+    ctx::installed().is_none_or(crate::panics::own_panic)
 }
 
 /// The name of the calling code: its VP's, or that of the latent task that the VP runs inline, which counts as a child of
