@@ -96,15 +96,20 @@ pub unsafe fn install(describe: Describe) -> io::Result<()> {
     if cfg!(miri) {
         return Ok(());
     }
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if INSTALLED.get().is_some() {
+    static ARMED: Mutex<bool> = Mutex::new(false);
+    let mut armed = ARMED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *armed {
         return Ok(());
     }
-    let installed = Installed { describe, segv: current_action(libc::SIGSEGV)?, bus: current_action(libc::SIGBUS)? };
-    let _ = INSTALLED.set(installed);
+    // What was there before is looked at once, also if the arming failed and is tried again.
+    if INSTALLED.get().is_none() {
+        let (segv, bus) = (current_action(libc::SIGSEGV)?, current_action(libc::SIGBUS)?);
+        let _ = INSTALLED.set(Installed { describe, segv, bus });
+    }
     arm(libc::SIGSEGV)?;
-    arm(libc::SIGBUS)
+    arm(libc::SIGBUS)?;
+    *armed = true;
+    Ok(())
 }
 
 /// The action for `signal` at present.
