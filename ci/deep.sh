@@ -50,7 +50,7 @@ nightly() { cargo +nightly --version >/dev/null 2>&1; }
 #   holds would be reported. Leaks are Miri's to find (below).
 # - skipped, an_overflow_names_the_owner_and_the_remedy: its frame of 300 KB is written by ASan's red zones before the compiler's probes
 #   touch the guard, so the program dies of another address than without ASan.
-# - skipped, without_memory_for_stacks_vps_end_with_an_error: it limits the address space of a child, and ASan's shadow does not fit in.
+# - skipped, without_memory_for_stacks_: they limit the address space of a child, and ASan's shadow does not fit in.
 # - skipped, recursion_deeper_than_a_stack_goes_on_on_the_next: it has stacks of 32 KiB, too few for what ASan makes of one level of its calls.
 if wanted asan; then
     if nightly; then
@@ -59,7 +59,7 @@ if wanted asan; then
             timeout --kill-after=10 1200 cargo +nightly test "${ours[@]}" --lib --tests --no-fail-fast \
             --features corosensei/sanitizer --target "$triple" --target-dir "$deep/asan" \
             -- --skip an_overflow_names_the_owner_and_the_remedy \
-            --skip without_memory_for_stacks_vps_end_with_an_error --skip recursion_deeper_than_a_stack_goes_on_on_the_next
+            --skip without_memory_for_stacks_ --skip recursion_deeper_than_a_stack_goes_on_on_the_next
     else
         skip asan "needs a nightly toolchain"
     fi
