@@ -5,6 +5,7 @@
 #     ci/deep.sh                  everything
 #     ci/deep.sh asan miri-core   only these
 #     MIRI_SEEDS=64 LOOM_BOUND=5 ci/deep.sh miri-core loom
+#     MIRI_TESTS='latent lifecycle' ci/deep.sh miri-runtime
 #
 # Each step builds in a folder of its own below target/deep, because each has its own flags.
 source "$(dirname "$0")/lib.sh"
@@ -99,9 +100,16 @@ if nightly && cargo +nightly miri --version >/dev/null 2>&1; then
         cargo +nightly miri test -p proto-arch --lib --target-dir "$deep/miri"
     wanted miri-core && step miri-core env MIRIFLAGS="-Zmiri-many-seeds=0..$seeds $miri" timeout --kill-after=10 3600 \
         cargo +nightly miri test -p proto-core --lib --target-dir "$deep/miri"
-    # Whole runtimes, each VP on a thread of its own.
+    # Whole runtimes, each VP on a thread of its own: the tests in which memory changes hands most. All of them take half a day:
+    # MIRI_TESTS='*' ci/deep.sh miri-runtime
+    runtime_tests=()
+    set -f # the star is cargo's
+    for name in ${MIRI_TESTS:-environments tokens forwarding user_values select locals os_threads external task_scope task_scope_ends}; do
+        runtime_tests+=(--test "$name")
+    done
+    set +f
     wanted miri-runtime && step miri-runtime env MIRIFLAGS="$miri -Zmiri-ignore-leaks" timeout --kill-after=10 3600 \
-        cargo +nightly miri test -p proto-core --test '*' --no-fail-fast --target-dir "$deep/miri"
+        cargo +nightly miri test -p proto-core "${runtime_tests[@]}" --no-fail-fast --target-dir "$deep/miri"
     # The other rules of aliasing that are under discussion.
     wanted miri-tree && step miri-tree env MIRIFLAGS="-Zmiri-tree-borrows $miri" timeout --kill-after=10 1800 \
         cargo +nightly miri test -p proto-core --lib --target-dir "$deep/miri"
