@@ -339,7 +339,7 @@ pub(crate) fn request(head: &CellHead, block: &'static Block, info: &'static Inf
             number,
             request: (info.request)(),
             environment: (info.environment)(),
-            made_at: head.place,
+            made_at: head.place.get(),
             object,
             sent_from: place,
             after,

@@ -293,17 +293,15 @@ fn report<T>(packet: Pair<Packet<T>>, outcome: Outcome<T>, scope: *const ScopeHe
     let dropped = catch_unwind(AssertUnwindSafe(|| drop((value, packet))));
     let dropped = dropped.err().filter(|payload| !payload.is::<Cancelled>()).map(JoinError::Panic);
     let failure = error.or(dropped);
-    // SAFETY: a scope waits for the VPs in it, and this one has not told it yet that it ended.
-    match unsafe { scope.as_ref() } {
-        Some(scope) => {
-            if let Some(own) = own {
-                // Read by this timeline and its home core's controller only, and the latter not while it runs.
-                own.set_around(Around::nothing());
-            }
-            ScopeHead::leave(scope, failure.and_then(JoinError::into_failure));
-        }
-        None => unjoined(failure),
+    if scope.is_null() {
+        return unjoined(failure);
     }
+    if let Some(own) = own {
+        // Read by this timeline and its home core's controller only, and the latter not while it runs.
+        own.set_around(Around::nothing());
+    }
+    // SAFETY: a scope waits for the VPs in it, and this one has not told it yet that it ended.
+    unsafe { ScopeHead::leave(scope, failure.and_then(JoinError::into_failure)) }
 }
 
 /// Nobody joins: a panic goes to the process.

@@ -214,9 +214,15 @@ impl ScopeHead {
         outside
     }
 
-    /// A VP of this scope has ended. The scope may be gone afterwards.
-    pub(crate) fn leave(this: &ScopeHead, panic: Option<Payload>) {
-        this.env.release(Leave(panic));
+    /// A VP of this scope has ended. The scope may be gone before this returns, so it is no reference to all of it.
+    ///
+    /// # Safety
+    ///
+    /// - `this` is the scope of a VP, which has not left it yet.
+    pub(crate) unsafe fn leave(this: *const ScopeHead, panic: Option<Payload>) {
+        // SAFETY: the scope waits for that VP, which leaves with this request; an environment may go while its pass returns.
+        let env = unsafe { &(*this).env };
+        env.release(Leave(panic));
     }
 }
 

@@ -42,6 +42,9 @@ use crate::ended::Ended;
 use crate::kernel::spin::{SpinWord, Version};
 
 /// What every environment has, whatever its type.
+///
+/// Every byte lies in a cell or is atomic: whoever a pass lets go on may free the environment before the pass has returned, whose `&self` would claim
+/// else that what can't change stays there for so long.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct CellHead {
@@ -50,9 +53,10 @@ pub(crate) struct CellHead {
     pub(crate) heads: Heads,
     /// Drawn when the first queue is made; ties `Waiters` handles to this environment, wherever it is moved.
     id: AtomicU64,
-    pub(crate) place: &'static Location<'static>,
+    /// Where it was made: never changes.
+    pub(crate) place: Cell<&'static Location<'static>>,
     // … and what every request touches, followed by the value: one line for a lock that is aligned to 64 bytes.
-    lock: SpinWord,
+    pub(super) lock: SpinWord,
     pub(super) broken: Cell<bool>,
     pub(crate) holder: Holder,
     pub(crate) cold: UnsafeCell<Option<Box<ColdPart>>>,
@@ -218,7 +222,7 @@ impl<E> EnvCell<E> {
                 heads: Heads::new(),
                 cold: UnsafeCell::new(None),
                 id: AtomicU64::new(0),
-                place: Location::caller(),
+                place: Cell::new(Location::caller()),
             },
             value: UnsafeCell::new(ManuallyDrop::new(value)),
         }
@@ -323,113 +327,6 @@ impl<E> EnvCell<E> {
         }
     }
 
-    /// Sends the request that `make` gives, again and again while the handler [asks for it](super::Hidden::try_again) and the
-    /// environment's holder runs on another core, for a bounded time; then `make(true)`, whose handler must not ask again.
-    ///
-    /// This is how a lock spins before it queues: the wait is for the holder's next pass, watched without writing.
-    ///
-    /// # Errors
-    ///
-    /// See [`Ended`].
-    ///
-    /// # Examples
-    ///
-    /// A lock that looks for its holder's release a while before it queues:
-    ///
-    /// ```
-    /// use proto_core::{Caller, Ended, EnvCell, Hidden, RequestHandler, Waiters};
-    ///
-    /// struct LockEnv { free: bool, waiting: Waiters<()> }
-    /// struct Acquire { last: bool }
-    /// impl RequestHandler<Acquire> for LockEnv {
-    ///     type Reply = ();
-    ///     fn handle(&mut self, Acquire { last }: Acquire, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-    ///         if std::mem::take(&mut self.free) {
-    ///             hidden.holds(&caller);
-    ///             hidden.answer(caller, ());
-    ///         } else if !last && hidden.holder_runs_elsewhere() {
-    ///             hidden.try_again(caller);
-    ///         } else {
-    ///             self.waiting.push(caller, hidden);
-    ///         }
-    ///     }
-    /// }
-    /// let lock = EnvCell::new(LockEnv { free: true, waiting: Waiters::new() });
-    /// lock.request_adaptive(|last| Acquire { last }, None)?;
-    /// # Ok::<(), Ended>(())
-    /// ```
-    #[inline(always)]
-    #[track_caller]
-    pub fn request_adaptive<R>(&self, make: impl Fn(bool) -> R, deadline: Option<Instant>) -> Result<E::Reply, Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        let place = Location::caller();
-        let mut frame = Frame::<E::Reply, R>::new();
-        let to = Frame::to(&mut frame);
-        let ctx = ctx::get();
-        // SAFETY: `frame` stays here, and is used by its pointer only, until the wait is over.
-        match unsafe { self.pass_current(ctx, make(false), to, place) }? {
-            // SAFETY: answered: the reply was written, and is read once.
-            (Status::Answered, _) => Ok(unsafe { to.reply.read() }),
-            (Status::TryAgain, seen) => self.request_adaptive_slow(ctx, seen, make, deadline, place),
-            (status, _) => {
-                self.wait_out_of_line::<R>(ctx, status, deadline, place, to.reply)?;
-                // SAFETY: that says Ok only after the reply was written.
-                Ok(unsafe { to.reply.read() })
-            }
-        }
-    }
-
-    /// What [`wait::unanswered`] does, out of the way of a fast path that seldom comes here.
-    #[cold]
-    #[inline(never)]
-    fn wait_out_of_line<R>(
-        &self,
-        ctx: &'static Ctx,
-        status: Status,
-        deadline: Option<Instant>,
-        place: &'static Location<'static>,
-        to: *mut E::Reply,
-    ) -> Result<(), Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.cast())
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(super) fn request_adaptive_slow<R>(
-        &self,
-        ctx: &'static Ctx,
-        mut seen: Version,
-        make: impl Fn(bool) -> R,
-        deadline: Option<Instant>,
-        place: &'static Location<'static>,
-    ) -> Result<E::Reply, Ended>
-    where
-        E: RequestHandler<R>,
-    {
-        let mut budget = wait::SpinBudget::new();
-        while budget.spin_until_changed(&self.head.lock, seen) {
-            let mut frame = Frame::<E::Reply, R>::new();
-            let to = Frame::to(&mut frame);
-            // SAFETY: as in `request_adaptive`.
-            match unsafe { self.pass_current(ctx::again(ctx), make(false), to, place) }? {
-                // SAFETY: answered: the reply was written, and is read once.
-                (Status::Answered, _) => return Ok(unsafe { to.reply.read() }),
-                (Status::TryAgain, now) => seen = now,
-                (status, _) => {
-                    wait::unanswered(ctx, status, InfoOf::<E, R>::INFO, place, deadline, to.reply.cast())?;
-                    // SAFETY: `unanswered` says Ok only after the reply was written.
-                    return Ok(unsafe { to.reply.read() });
-                }
-            }
-        }
-        self.request_full(make(true), deadline, place)
-    }
-
     #[inline(always)]
     pub(super) fn request_full<R>(
         &self,
@@ -460,7 +357,7 @@ impl<E> EnvCell<E> {
     ///
     /// - `to` is good for writes of `E::Reply`, and of its room, until the wait of that timeline is over.
     #[inline(always)]
-    unsafe fn pass_current<R>(
+    pub(super) unsafe fn pass_current<R>(
         &self,
         ctx: &'static Ctx,
         request: R,
@@ -494,6 +391,6 @@ impl<E> Drop for EnvCell<E> {
 
 impl<E> fmt::Debug for EnvCell<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnvCell").field("made_at", &self.head.place).finish_non_exhaustive()
+        f.debug_struct("EnvCell").field("made_at", &self.head.place.get()).finish_non_exhaustive()
     }
 }

@@ -34,10 +34,7 @@ impl Holder {
     #[inline(always)]
     pub(crate) fn holds(&self, block: &'static Block, place: Option<&'static Location<'static>>) {
         if self.block.get().is_null() {
-            self.block.set(block);
-            self.core.set(block.home_id());
-            self.place.set(place);
-            count(block, 1);
+            self.holds_alone(block, place);
         } else {
             self.more.set(self.more.get() + 1);
         }
@@ -46,6 +43,7 @@ impl Holder {
     /// As [`holds`](Self::holds), of an object that nobody else holds.
     #[inline(always)]
     pub(crate) fn holds_alone(&self, block: &'static Block, place: Option<&'static Location<'static>>) {
+        debug_assert!(self.block.get().is_null(), "somebody holds it already");
         self.block.set(block);
         self.core.set(block.home_id());
         self.place.set(place);

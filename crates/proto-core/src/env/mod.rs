@@ -3,6 +3,7 @@
 //! | file | what lives there |
 //! |---|---|
 //! | `cell` | [`EnvCell`]: an environment, its spinlock, and the ways to send it a request |
+//! | `adaptive` | requests that look for a while before they wait |
 //! | `ask` | requests that are closures |
 //! | `pass` | the pass of a request through it: lock, handler, unlock |
 //! | `loan` | [`Loan`], the name of an environment that a requester borrows |
@@ -22,6 +23,7 @@
 //! | `sleep` | a wait that nothing answers |
 //! | `holders` | who holds an object, for reports |
 
+mod adaptive;
 pub(crate) mod after;
 mod ask;
 mod backlog;

@@ -31,49 +31,12 @@ use super::{Info, Kind, RequestHandler};
 use crate::ctx::{Ctx, attention};
 use crate::ended::Ended;
 use crate::hooks::{self, Cause};
-use crate::kernel::spin::{SpinWord, Version};
 use crate::kernel::wait::{End, Interrupt, Key, Place};
 use crate::runtime::{controller, send};
 use crate::vp::block::{Block, flag, mode};
 
 /// How long a timeline that unwinds holds its core before it suspends in a wait [design rule 13].
 const UNWINDING_HOLD: Duration = Duration::from_millis(1);
-
-/// How long, in pauses of the processor, an adaptive request watches before it queues: some microseconds, less than a switch to and fro with
-/// a sleep in between, and long enough that two cores that want one lock all the time take turns instead of queueing.
-const SPIN_LOOKS: u32 = 1600;
-/// The longest time between two looks, in pauses.
-const MOST_PAUSES: u32 = 256;
-
-/// What is left of an adaptive request's patience.
-#[derive(Debug)]
-pub(crate) struct SpinBudget {
-    left: u32,
-    pauses: u32,
-}
-
-impl SpinBudget {
-    pub(crate) fn new() -> Self {
-        SpinBudget { left: SPIN_LOOKS, pauses: 1 }
-    }
-
-    /// Waits until somebody has passed since `seen`. `false` if the budget ran out.
-    pub(crate) fn spin_until_changed(&mut self, word: &SpinWord, seen: Version) -> bool {
-        // Fewer and fewer looks, also from one try to the next: each look and each try takes the line from the one who is waited for, and
-        // where the lock is taken all the time it is best left to one core for a while.
-        while self.left > 0 {
-            for _ in 0..self.pauses {
-                std::hint::spin_loop();
-            }
-            self.left = self.left.saturating_sub(self.pauses);
-            self.pauses = (self.pauses * 2).min(MOST_PAUSES);
-            if word.changed_since(seen) && !word.is_locked() {
-                return true;
-            }
-        }
-        false
-    }
-}
 
 /// A request from where none may be made: a handler, an assigner, a hook.
 #[cold]

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A join knows OPEN, AWAITED and DONE. A task of a scope that has a handle knows all of it; without one it is ABANDONED from the start. It
-//! is LOOSE while it lies in the bundle that a timeline left behind when it suspended (`task::bundle`): then it is on no latent list, whose
+//! is LOOSE while it lies in the bundle that a timeline left behind when it suspended (`task::crew`): then it is on no latent list, whose
 //! protocol would say whose it is.
 //!
 //! The upper bits say on which core the job runs, once somebody else has taken it: a hint for a core that looks for work while its

@@ -9,14 +9,16 @@
 //!
 //! ```text
 //!   Take ── free ──▶ taken                    Give ── nobody waits ──▶ free
-//!     │ holder runs elsewhere: look again       ├── somebody is owed the lock ──▶ HandOver ──▶ taken, by that one
-//!     ▼ no patience left                        └── else ──▶ free; WakeOne: if nobody is on the way, one is to retry
+//!     │ holder runs elsewhere: look again       ├── somebody is owed the lock ──▶ taken, by that one
+//!     ▼ no patience left                        └── else ──▶ free; if nobody is on the way, one is to retry
 //!   Wait ── free ──▶ taken
 //!     └─▶ queued ── Retry ──▶ Take …, Wait: after `RETRIES` of these it stands in the queue `owed`
 //! ```
 //!
-//! A wait for a condition variable gives lock and core up at once (`GiveAndGo`): there the lock is handed to the first waiter
-//! if that lives on the same core, for it is next to run.
+//! A wait for a condition variable gives lock and core up at once: there the lock is handed to the first waiter if that lives
+//! on the same core, for it is next to run.
+//!
+//! `Take`, and `Give` where nobody waits, go the [straight](crate::env::straight) way.
 //!
 //! # Fairness
 //!
@@ -30,9 +32,8 @@
 //! # The dangerous race
 //!
 //! A waiter that is woken to retry may be cancelled before it comes back. *Invariant: where the lock is free and somebody
-//! waits, `on_the_way` says that a woken one will still send `Take`, `Wait` or `Withdraw`, or a giver is about to send
-//! `WakeOne`.* Each keeps it: `WakeOne` and `Withdraw` wake one or find nobody; `Take` and `Wait` take the lock, or find it held,
-//! so that a `Give` is to come. A wrapper whose retry ends without the lock sends `Withdraw`, which is a release: no cancel stops
+//! waits, `on_the_way` says that a woken one will still send `Take`, `Wait` or `Withdraw`.* Each keeps it: `Give` and `Withdraw`
+//! wake one or find nobody; `Take` and `Wait` take the lock, or find it held, so that a `Give` is to come. A wrapper whose retry ends without the lock sends `Withdraw`, which is a release: no cancel stops
 //! it. One `Withdraw` too many costs a wake-up, no more.
 //!
 //! **Tried.** Hand-over to the first waiter at each release: the convoy above.
@@ -253,17 +254,11 @@ impl Straight<Take> for LockEnv {
 
 impl RequestHandler<Take> for LockEnv {
     type Reply = Option<Held>;
-    fn handle(&mut self, Take { last, woken }: Take, caller: Caller<'_, Option<Held>>, hidden: &mut Hidden<'_>) {
-        match self.free.take() {
-            Some(grant) => {
-                if woken {
-                    self.on_the_way = false;
-                }
-                hidden.holds(&caller);
-                hidden.answer(caller, Some(self.held(grant)));
-            }
-            None if !last && hidden.holder_runs_elsewhere() => hidden.try_again(caller),
-            None => hidden.answer(caller, None),
+    fn handle(&mut self, take: Take, caller: Caller<'_, Option<Held>>, hidden: &mut Hidden<'_>) {
+        match self.serve(take, Sender::of(&caller, hidden)) {
+            Answer::Reply(held) => hidden.answer(caller, held),
+            Answer::Again => hidden.try_again(caller),
+            Answer::Decline(_) => unreachable!("it is declined by nobody"),
         }
     }
 }

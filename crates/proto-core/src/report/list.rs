@@ -74,7 +74,7 @@ pub(crate) unsafe fn read(block: &'static Block) -> Option<Found> {
         let head = unsafe { &*cell };
         let version = head.lock();
         if node.cell() == Some(cell) {
-            wait.made_at = Some(head.place);
+            wait.made_at = Some(head.place.get());
             // SAFETY: the lock is held; the reference ends here.
             let named = unsafe { &*head.cold.get() }.as_ref().and_then(|cold| cold.name.clone());
             wait.object = named.or_else(|| head.heads.oldest().map(|first| (VpName::of(first), first.requests.get())));
