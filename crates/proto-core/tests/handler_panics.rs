@@ -4,14 +4,12 @@
 mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use common::lang::{Gate, Lock, Mailbox};
 use common::{runtime, watched};
 use proto_core::{
-    Caller, Ended, EnvCell, Hidden, Kind, Loan, ProcessError, RequestHandler, Select, Suspended, Waiters, scope,
-    yield_now,
+    Caller, Ended, EnvCell, Hidden, Kind, Loan, RequestHandler, Select, Suspended, Waiters, scope, yield_now,
 };
 
 /// An environment whose handlers fail in every way.
@@ -340,71 +338,6 @@ fn a_request_inside_a_handler_panics_and_names_both() {
     });
 }
 
-/// Drops user values from its handlers.
-struct Bin {
-    waiting: Waiters<()>,
-}
-struct Throw<T> {
-    value: T,
-    wait: bool,
-}
-struct Empty;
-
-impl<T: Send> RequestHandler<Throw<T>> for Bin {
-    type Reply = ();
-    fn handle(&mut self, Throw { value, wait }: Throw<T>, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        hidden.drop_later(value);
-        if wait { self.waiting.push(caller, hidden) } else { hidden.answer(caller, ()) }
-    }
-}
-
-impl RequestHandler<Empty> for Bin {
-    type Reply = usize;
-    fn handle(&mut self, _: Empty, caller: Caller<'_, usize>, hidden: &mut Hidden<'_>) {
-        let mut count = 0;
-        while self.waiting.resume_next((), hidden).is_ok() {
-            count += 1;
-        }
-        hidden.answer(caller, count);
-    }
-}
-
-struct Explodes(Arc<AtomicBool>);
-impl Drop for Explodes {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-        panic!("dropped on purpose");
-    }
-}
-
-#[test]
-fn a_panic_in_drop_later_goes_to_the_process_and_the_request_to_its_end() {
-    watched("panic in drop_later", || {
-        for wait in [false, true] {
-            let runtime = runtime(2);
-            let cell = EnvCell::new(Bin { waiting: Waiters::new() });
-            let dropped = Arc::new(AtomicBool::new(false));
-            let result = runtime.run(|| {
-                scope(|s| {
-                    let value = Explodes(Arc::clone(&dropped));
-                    let thrower = s.spawn(|| cell.request(Throw { value, wait }));
-                    while wait && cell.request(Empty).unwrap() == 0 {
-                        yield_now();
-                    }
-                    assert_eq!(thrower.join().unwrap(), Ok(()), "the reply is not lost with the destructor's panic");
-                });
-            });
-            assert!(dropped.load(Ordering::Relaxed));
-            match result {
-                Err(ProcessError::Panic(payload)) => assert_eq!(payload.downcast_ref(), Some(&"dropped on purpose")),
-                other => panic!("the panic of a destructor is the process's: {other:?}"),
-            }
-            // The environment is as it was.
-            assert_eq!(cell.request(Empty), Ok(0));
-        }
-    });
-}
-
 #[test]
 fn other_environments_of_the_vp_are_unaffected() {
     watched("others unaffected", || {
@@ -418,56 +351,5 @@ fn other_environments_of_the_vp_are_unaffected() {
                 drop(lock.lock());
             })
             .unwrap();
-    });
-}
-
-#[test]
-fn a_panicking_make_of_a_select_leaves_all_queues() {
-    watched("panicking make", || {
-        let bin = EnvCell::new(Bin { waiting: Waiters::new() });
-        runtime(1)
-            .run(|| {
-                let caught = catch_unwind(AssertUnwindSafe(|| {
-                    Select::new()
-                        .on(&bin, || Throw { value: (), wait: true }, |()| ())
-                        .on(&bin, || -> Throw<()> { panic!("made on purpose") }, |()| ())
-                        .wait(None)
-                }));
-                assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"made on purpose"));
-                assert_eq!(bin.request(Empty), Ok(0), "a node of a select that is gone was left in a queue");
-                scope(|s| s.spawn(yield_now).join().unwrap());
-            })
-            .unwrap();
-    });
-}
-
-/// Waits when it is dropped.
-struct Nosy;
-
-impl Drop for Nosy {
-    fn drop(&mut self) {
-        Gate::new().pass();
-    }
-}
-
-/// The destructor runs on the stack of a timeline that waits already. It cannot wait for a second thing; the first wait is not disturbed.
-#[test]
-fn a_request_in_drop_later_of_a_caller_that_waits_is_refused() {
-    watched("second wait", || {
-        for controllers in [1, 2] {
-            let bin = EnvCell::new(Bin { waiting: Waiters::new() });
-            let result = runtime(controllers).run(|| {
-                scope(|s| {
-                    let kept = s.spawn(|| bin.request(Throw { value: Nosy, wait: true }));
-                    while bin.request(Empty) == Ok(0) {
-                        yield_now();
-                    }
-                    assert_eq!(kept.join().unwrap(), Ok(()), "its own wait goes on, and ends");
-                });
-            });
-            let Err(ProcessError::Panic(payload)) = result else { panic!("nobody was told: {result:?}") };
-            let text = payload.downcast_ref::<String>().expect("a message");
-            assert!(text.contains("a timeline that waits already"), "{text}");
-        }
     });
 }

@@ -279,8 +279,8 @@ impl<'h> Hidden<'h> {
 
     /// Drops `value` after the unlock. User values have destructors, and those are user code.
     ///
-    /// If the handler makes its caller wait, a request in that destructor panics: the caller's timeline, on which it runs, cannot wait for two
-    /// things. Such a panic goes to the process.
+    /// If the handler makes its caller wait, the destructor may release (a guard, say, or the last sender of a channel), but make no other request: the
+    /// caller's timeline, on which it runs, cannot wait for two things. Such a request panics, and the panic goes to the process.
     #[inline]
     pub fn drop_later<T>(&mut self, value: T) {
         if std::mem::needs_drop::<T>() {

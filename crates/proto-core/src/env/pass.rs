@@ -43,7 +43,11 @@ impl<E> EnvCell<E> {
         E: RequestHandler<R>,
     {
         let info = InfoOf::<E, R>::INFO;
-        if ctx.in_handler.get().is_some() {
+        if let Some(outer) = ctx.in_handler.get() {
+            if ptr::eq(outer, STANDING) && matches!(<E as RequestHandler<R>>::KIND, Kind::Release) {
+                // SAFETY: the caller's duties.
+                return unsafe { self.pass_standing(ctx, block, to, request, place, seen) };
+            }
             wait::misplaced_request(ctx, info)
         }
         let version = self.head.lock();
@@ -102,6 +106,34 @@ impl<E> EnvCell<E> {
             ctx::again(ctx).stands.set(stood);
         }
         Ok((status, version))
+    }
+
+    /// As [`pass`](EnvCell::pass), for a release in a destructor that runs while the timeline waits already ([`drop_while_standing`]): the
+    /// release is one that was posted, which never waits either.
+    ///
+    /// # Safety
+    ///
+    /// - As for [`pass`](EnvCell::pass); the origin is null.
+    #[cold]
+    #[inline(never)]
+    unsafe fn pass_standing<R>(
+        &self,
+        ctx: &'static Ctx,
+        block: &'static Block,
+        to: To<E::Reply>,
+        request: R,
+        place: &'static Location<'static>,
+        seen: u32,
+    ) -> Result<(Status, Version), Ended>
+    where
+        E: RequestHandler<R>,
+    {
+        let mut origin = Origin::Posted;
+        ctx.in_handler.set(None);
+        // SAFETY: the caller's duties; `origin` is this frame's.
+        let passed = unsafe { self.pass(ctx, block, to, request, place, &raw mut origin, seen) };
+        ctx.in_handler.set(Some(STANDING));
+        passed
     }
 
     /// As [`pass`](EnvCell::pass), for a wait of `block` that is being forwarded here; ends that wait unless it was queued again.
@@ -207,16 +239,21 @@ fn unwound<E>(
     }
 }
 
-/// Drops a value after a pass that left its requester waiting, on the requester's stack. Nothing may unwind here, and the destructor may make no
-/// request: that could be a second wait.
-#[cold]
-pub(super) fn drop_while_standing<T>(ctx: &'static Ctx, value: T) {
-    const INFO: &Info = &Info {
+/// What a timeline does that drops a value while it waits already.
+const STANDING: &Info = {
+    static INFO: Info = Info {
         request: || "the drop of a value",
         environment: || "a timeline that waits already",
         kind: Kind::Binding,
     };
-    let outer = ctx.in_handler.replace(Some(INFO));
+    &INFO
+};
+
+/// Drops a value after a pass that left its requester waiting, on the requester's stack. Nothing may unwind here, and the destructor may make no
+/// request but a release: it could be a second wait.
+#[cold]
+pub(super) fn drop_while_standing<T>(ctx: &'static Ctx, value: T) {
+    let outer = ctx.in_handler.replace(Some(STANDING));
     drop_user_value(value);
     ctx.in_handler.set(outer);
 }
