@@ -7,6 +7,7 @@
 //! | a clear line when one of them overflows | [`overflow`] |
 //! | put an OS thread to sleep and wake it | [`park`] |
 //! | order a fast path against a rare one without a fence in the fast one | [`barrier`] |
+//! | have a line of memory by the time it is written | [`cache`] |
 //! | time in nanoseconds for the price of reading a register | [`clock`] |
 //! | which processors there are, and which share what | [`topology`] |
 //! | how long an OS thread has really run | [`usage`] |
@@ -26,6 +27,7 @@ compile_error!(
 );
 
 pub mod barrier;
+pub mod cache;
 pub mod clock;
 pub mod fiber;
 pub mod overflow;
