@@ -4,6 +4,7 @@
 //! because the borrow already says that no guard lives. The one race, two tokens marrying the cell at once, is decided
 //! in [`marry`].
 
+use proto_arch::cache;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
@@ -120,6 +121,27 @@ impl<T: ?Sized> Guarded<T> {
     /// It also works when the grant was lost.
     pub const fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
+    }
+
+    /// Says that the caller is about to ask for the grant: the beginning of the value is fetched while the environment is asked. A hint.
+    ///
+    /// Between two cores that want one lock all the time this is a third to two thirds of an operation: lock and value lie in two lines of
+    /// memory, and come one after the other else.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Guarded, PanicMark, RawLock};
+    ///
+    /// let (lock, cell) = (RawLock::new(), Guarded::new(1));
+    /// cell.about_to_open();
+    /// let mut value = cell.open(lock.lock().grant);
+    /// *value += 1;
+    /// lock.give(value.close(), PanicMark::now());
+    /// ```
+    #[inline(always)]
+    pub fn about_to_open(&self) {
+        cache::about_to_write(&raw const self.spouse);
     }
 
     /// Opens the cell for reading and writing, with the grant that is married to it.

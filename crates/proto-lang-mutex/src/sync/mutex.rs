@@ -141,7 +141,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        // Two words in registers on every way; the rest of the guard is made once, at the end.
+        self.data.about_to_open();
         self.guard(self.lock.lock())
     }
 
