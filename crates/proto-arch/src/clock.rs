@@ -233,7 +233,7 @@ mod counter {
     }
 
     fn cpuid(leaf: u32) -> std::arch::x86_64::CpuidResult {
-        #[expect(unused_unsafe, reason = "safe in newer compilers, unsafe in our oldest")]
+        #[allow(unused_unsafe, reason = "safe in newer compilers, unsafe in our oldest")]
         // SAFETY: every x86-64 processor has the instruction; an unknown leaf gives zeros or another leaf's values,
         // and the callers ask for the highest leaf first.
         unsafe {
