@@ -125,6 +125,11 @@ fn locality_takes_near_work_first() {
                             };
                             s.spawn_with(VpBuilder::new().home(cores[package + 1]), neighbour).unwrap();
                             let parent = move || {
+                                // All four have their cores: else a core that still waits for its parent might take the first child of the other one.
+                                busy.fetch_add(1, Ordering::Relaxed);
+                                while busy.load(Ordering::Relaxed) < 4 {
+                                    std::thread::yield_now();
+                                }
                                 for _ in 0..children {
                                     s.spawn(move || {
                                         first_takes.lock().unwrap().push((here(), package));
@@ -137,7 +142,7 @@ fn locality_takes_near_work_first() {
                                 }
                                 busy.fetch_add(1, Ordering::Relaxed);
                                 while ran.load(Ordering::Relaxed) < 2 * children {
-                                    if busy.load(Ordering::Relaxed) == 4 {
+                                    if busy.load(Ordering::Relaxed) == 6 {
                                         released.store(true, Ordering::Relaxed);
                                     }
                                     std::thread::yield_now();

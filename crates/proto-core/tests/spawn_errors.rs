@@ -64,6 +64,9 @@ fn is_child() -> bool {
 }
 
 /// Runs a test of this program as a child, with little address space. What it wrote.
+///
+/// The stacks take all of that, up to the last MiB; so the child's allocator is told to have 16 MiB in hand, for all threads, from the start: what is
+/// small is not what the test is about, and Rust aborts where there is no room for it.
 fn with_little_memory(test: &str) -> String {
     let exe = std::env::current_exe().unwrap();
     let output = Command::new("sh")
@@ -71,6 +74,7 @@ fn with_little_memory(test: &str) -> String {
         .arg(format!("ulimit -v 1200000; exec \"$0\" --exact {test} --nocapture --test-threads=1"))
         .arg(exe)
         .env(CHILD, "1")
+        .envs([("MALLOC_ARENA_MAX", "1"), ("MALLOC_TOP_PAD_", "16777216"), ("MALLOC_TRIM_THRESHOLD_", "1073741824")])
         .output()
         .unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -161,6 +165,11 @@ fn fill_a_scope(gate: &Gate) -> (usize, Result<(), String>) {
                     Err(error) => break error,
                 }
                 assert!(vps.len() < 1 << 20, "there is no limit");
+                // Not far ahead of those that take the stacks: what has not begun needs memory, too.
+                let begun = || ran.load(Ordering::Relaxed) + vps.iter().filter(|vp| vp.is_finished()).count();
+                while begun() + 64 < vps.len() {
+                    std::thread::yield_now();
+                }
             };
             let SpawnError::NoStack { bytes, why } = &error else { panic!("{error}") };
             assert_eq!(*bytes, 1 << 20);
