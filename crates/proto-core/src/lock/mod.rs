@@ -139,7 +139,7 @@ impl RawLock {
     #[track_caller]
     fn lock_again(&self, seen: Version) -> Held {
         let again = self.0.request_adaptive_again(seen, |last| Take { last, woken: false }, None);
-        again.or_unwind().unwrap_or_else(|| self.lock_busy())
+        self.had_or_busy(again.or_unwind())
     }
 
     #[cold]
@@ -148,7 +148,16 @@ impl RawLock {
     fn lock_later(&self) -> Held {
         self.0.await_free();
         let later = self.0.request_adaptive(|last| Take { last, woken: false }, None);
-        later.or_unwind().unwrap_or_else(|| self.lock_busy())
+        self.had_or_busy(later.or_unwind())
+    }
+
+    /// No closure: a call from within one would not be known by its caller's line.
+    #[track_caller]
+    fn had_or_busy(&self, had: Option<Held>) -> Held {
+        match had {
+            Some(held) => held,
+            None => self.lock_busy(),
+        }
     }
 
     /// Takes the lock if it is free.
