@@ -1,4 +1,19 @@
 //! Tasks: two faces of one language. *Fork-join*, where work is cut in pieces that a free core may take, at nearly the price of a call; and
 //! *dataflow*, where tasks say what they read and write, and run in any order that gives the result of the sequential program.
+//!
+//! # Fork-join
+//!
+//! | I want to | |
+//! |---|---|
+//! | run two closures, or a few, perhaps in parallel | [`join()`], [`join!`] |
+//! | run any number of them, which may borrow | [`scope`], [`Scope::spawn`], [`Scope::task`]; [`Scope::sync`] waits |
+//! | run one that nobody has to wait for | [`spawn`] |
+//!
+//! A closure may wait on any construct of any language: it is a virtual processor from then on, and its core does other work. So what
+//! deadlocks a pool of threads (a lock that is held over a join, a channel between two forks) does not deadlock here.
 
 #![forbid(unsafe_code)]
+
+mod forkjoin;
+
+pub use forkjoin::{JoinHandle, Scope, Task, join, scope, spawn};
