@@ -13,7 +13,9 @@ use common::lang::{Gate, Lock};
 use common::programs::tree;
 use common::trees::{cancel_some_time, wait_perhaps};
 use common::{Dice, build, runtime, sized, watched};
-use proto_core::{Cancelled, Runtime, VpBuilder, current_name, join, scope, yield_now};
+use proto_core::{
+    Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, scope, work_wanted, yield_now,
+};
 
 /// A fork tree whose leaves do something drawn by dice: nothing, yield, wait, block, panic.
 fn mixed(depth: usize, seed: u64, panics: &AtomicUsize, lock: &Lock) -> u64 {
@@ -238,5 +240,34 @@ fn scopes_in_forks_in_scopes_end_in_order() {
             .unwrap();
         let n = sized(20, 2);
         assert_eq!(sum.into_inner(), n * (n - 1));
+    });
+}
+
+#[test]
+fn a_loop_is_asked_for_a_part_until_it_has_one_to_take() {
+    watched("wanted", || {
+        // Nobody else is there.
+        assert!(runtime(1).run(|| (0..1000).all(|_| !work_wanted())).unwrap());
+        assert!(!work_wanted(), "an OS thread has no list");
+        let runtime = runtime(2);
+        for _ in 0..sized(50, 2) {
+            runtime
+                .run(|| {
+                    while !work_wanted() {
+                        std::hint::spin_loop();
+                    }
+                    let taken = AtomicBool::new(false);
+                    // It is public at once: the first closure neither forks nor asks.
+                    join(
+                        || {
+                            while !taken.load(Ordering::Acquire) {
+                                std::hint::spin_loop();
+                            }
+                        },
+                        || taken.store(true, Ordering::Release),
+                    );
+                })
+                .unwrap();
+        }
     });
 }

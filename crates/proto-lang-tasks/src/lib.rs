@@ -8,6 +8,8 @@
 //! | run two closures, or a few, perhaps in parallel | [`join()`], [`join!`] |
 //! | run any number of them, which may borrow | [`scope`], [`Scope::spawn`], [`Scope::task`]; [`Scope::sync`] waits |
 //! | run one that nobody has to wait for | [`spawn`] |
+//! | loop over ranges, slices, chunks of slices | [`par_for`]; [`over`] and then [`for_each`](Over::for_each), [`map`](Over::map), [`map_reduce`](Over::map_reduce) |
+//! | cut work of another shape | [`work`] with a [`Divide`] of my own; [`dku`] |
 //!
 //! A closure may wait on any construct of any language: it is a virtual processor from then on, and its core does other work. So what
 //! deadlocks a pool of threads (a lock that is held over a join, a channel between two forks) does not deadlock here.
@@ -16,4 +18,7 @@
 
 mod forkjoin;
 
-pub use forkjoin::{JoinHandle, Scope, Task, join, scope, spawn};
+pub use forkjoin::{
+    Chunks, ChunksMut, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,
+    over, par_for, scope, spawn, work,
+};

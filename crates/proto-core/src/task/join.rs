@@ -148,8 +148,8 @@ where
     let whole = NonNull::from(&*job).cast::<JobHead>();
     // SAFETY: this code runs on that core.
     let index = unsafe { core.latent.owner() }.push(whole);
-    if index.is_ok() && ctx.attention() & attention::SLEEPER != 0 {
-        super::published(core);
+    if index.is_ok() && ctx.attention() & (attention::SLEEPER | attention::STEAL) != 0 {
+        offer(ctx, core);
     }
     let first = catch_unwind(AssertUnwindSafe(a));
     // Read again where this may be another core than before.
@@ -180,6 +180,17 @@ where
         }
         (Err(payload), _) | (Ok(_), Err(payload)) => crate::resume_unwind(payload),
     }
+}
+
+/// Somebody wants what was just forked.
+#[cold]
+#[inline(never)]
+fn offer(ctx: &'static Ctx, core: &'static Core) {
+    // SAFETY: this code runs on that core.
+    if ctx.attention() & attention::STEAL != 0 && unsafe { core.latent.owner() }.publish() {
+        ctx.lower(attention::STEAL);
+    }
+    super::published(core);
 }
 
 /// What others may want of a core whose VP forks and joins.
@@ -296,7 +307,7 @@ fn run_inline(job: NonNull<JobHead>, block: &'static Block) {
 
 /// A job that ran as a plain call of its owner has ended.
 #[inline(always)]
-fn end_here(head: &JobHead, block: &Block) {
+pub(super) fn end_here(head: &JobHead, block: &Block) {
     block.set_inline_job(head.around);
     if head.has_locals.get() {
         local::end_inline(block, head);
@@ -372,12 +383,10 @@ fn await_job(job: &JobHead, block: &'static Block, place: &'static Location<'sta
 #[cold]
 #[inline(never)]
 pub(super) fn attend(ctx: &'static Ctx, core: &'static Core, block: &'static Block) {
-    if ctx.attention() & attention::STEAL != 0 {
+    // SAFETY: this code runs on that core.
+    if ctx.attention() & attention::STEAL != 0 && unsafe { core.latent.owner() }.publish() {
+        // Who asks in between sees what is public. If there is nothing, the question stays.
         ctx.lower(attention::STEAL);
-        // SAFETY: this code runs on that core.
-        if !unsafe { core.latent.owner() }.publish() && core.latent.looks_stealable() {
-            ctx.raise(attention::STEAL);
-        }
     }
     if ctx.attention() & (attention::TICK | attention::MAIL | attention::TIMER) != 0 && !crate::panics::unwinding(ctx) {
         controller::yield_now(ctx, block);

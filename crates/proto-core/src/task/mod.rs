@@ -25,6 +25,7 @@
 //! | file | |
 //! |---|---|
 //! | `join` | a fork that is joined where it was made; it lies in that frame |
+//! | `cut` | [`work_wanted`], and what else a loop needs that forks when it is asked to |
 //! | `scope` | [`task_scope`]: tasks that are waited for together |
 //! | `root` | what its tasks know of such a scope, and its end |
 //! | `work` | such a task: its closure, then its result; running it |
@@ -34,6 +35,7 @@
 
 mod arena;
 mod crew;
+mod cut;
 mod handle;
 mod join;
 mod root;
@@ -48,6 +50,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub(crate) use self::arena::{Chunk, free_chunk};
 pub(crate) use self::crew::Shift;
+pub use self::cut::{Cuts, divisible, work_wanted};
 pub use self::handle::Task;
 pub use self::join::join;
 pub(crate) use self::join::next_child;
@@ -331,10 +334,10 @@ pub(crate) fn published_from_outside(core: &Core) {
     }
 }
 
-/// Asks every core that has latent tasks to publish some.
+/// Asks every core to publish latent tasks: also those that have none, for there may be a loop that can be cut (`cut`).
 pub(crate) fn ask_for_latent(core: &'static Core) {
     for other in &core.shared().cores {
-        if !std::ptr::eq(other, core) && other.latent.looks_stealable() {
+        if !std::ptr::eq(other, core) {
             other.ctx.raise(attention::STEAL);
         }
     }

@@ -7,10 +7,19 @@
 //! |---|---|
 //! | `spawn` | [`spawn`]: work that outlives the frame it was made in |
 //! | `many` | [`join!`](crate::join!): a join of more than two |
+//! | `dku` | [`work`] that is cut when somebody wants a part; [`dku`] |
+//! | `pieces` | [`Pieces`]: what loops go over |
+//! | `over` | the loops: [`over`], [`par_for`] |
 
+mod dku;
 mod many;
+mod over;
+mod pieces;
 mod spawn;
 
+pub use self::dku::{Divide, dku, work};
+pub use self::over::{Over, over, par_for};
+pub use self::pieces::{Chunks, ChunksMut, IntoPieces, Pieces, Zip3, chunks, chunks_mut};
 pub use self::spawn::spawn;
 
 pub use proto_core::{JoinHandle, Task, TaskScope as Scope, join, task_scope as scope};
