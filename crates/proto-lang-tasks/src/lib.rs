@@ -9,6 +9,7 @@
 //! | run any number of them, which may borrow | [`scope`], [`Scope::spawn`], [`Scope::task`]; [`Scope::sync`] waits |
 //! | run one that nobody has to wait for | [`spawn`] |
 //! | loop over ranges, slices, chunks of slices | [`par_for`]; [`over`] and then [`for_each`](Over::for_each), [`map`](Over::map), [`map_reduce`](Over::map_reduce) |
+//! | sort | [`sort`], [`sort_by`], [`sort_by_key`], [`sort_unstable`], [`sort_unstable_by`], [`sort_unstable_by_key`] |
 //! | cut work of another shape | [`work`] with a [`Divide`] of my own; [`dku`] |
 //!
 //! A closure may wait on any construct of any language: it is a virtual processor from then on, and its core does other work. So what
@@ -20,5 +21,6 @@ mod forkjoin;
 
 pub use forkjoin::{
     Chunks, ChunksMut, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,
-    over, par_for, scope, spawn, work,
+    over, par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn,
+    work,
 };

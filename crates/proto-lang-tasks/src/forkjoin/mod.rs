@@ -10,16 +10,19 @@
 //! | `dku` | [`work`] that is cut when somebody wants a part; [`dku`] |
 //! | `pieces` | [`Pieces`]: what loops go over |
 //! | `over` | the loops: [`over`], [`par_for`] |
+//! | `sort` | [`sort`] and its kin |
 
 mod dku;
 mod many;
 mod over;
 mod pieces;
+mod sort;
 mod spawn;
 
 pub use self::dku::{Divide, dku, work};
 pub use self::over::{Over, over, par_for};
 pub use self::pieces::{Chunks, ChunksMut, IntoPieces, Pieces, Zip3, chunks, chunks_mut};
+pub use self::sort::{sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key};
 pub use self::spawn::spawn;
 
 pub use proto_core::{JoinHandle, Task, TaskScope as Scope, join, task_scope as scope};
