@@ -12,7 +12,9 @@
 //!
 //! A small merge is std's own: its stable sort finds the two runs, and merges them with a buffer.
 //!
-//! *Unstable*: halves around the median (`select_nth_unstable_by`), each sorted by itself.
+//! *Unstable*: halves around the median (`select_nth_unstable_by`), each sorted by itself. Input that looks almost sorted goes the way of the stable
+//! sort, but its pieces are *weeded*: what is in order moves to the front, the few others are sorted and merged into it (drop-merge sort, with
+//! swaps). std's unstable sort is as slow for it as for any other.
 //!
 //! Whatever a comparison does, std keeps all elements in the slice; what is done here is swaps. So there is no unsafe code to be right.
 //!
@@ -27,6 +29,12 @@ const LEAST: usize = 4096;
 
 /// Blocks of fewer bytes are swapped by one core.
 const SWAP: usize = 256 << 10;
+
+/// So many pairs of neighbours tell whether a piece is almost sorted.
+const PAIRS: usize = 256;
+
+/// So many elements in a row that are too small tell that the ones before were too large.
+const ROW: usize = 8;
 
 /// As [`slice::sort`]: stable, in parallel.
 ///
@@ -63,7 +71,7 @@ pub fn sort<T: Ord + Send>(slice: &mut [T]) {
 pub fn sort_by<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], compare: F) {
     match pieces_of(slice) {
         1 => slice.sort_by(compare),
-        pieces => divisible(|_| Merge(&compare).sort(slice, pieces)),
+        pieces => divisible(|_| Merge { compare: &compare, stable: true }.sort(slice, pieces)),
     }
 }
 
@@ -122,6 +130,10 @@ pub fn sort_unstable_by<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [
         1 => slice.sort_unstable_by(compare),
         _ if slice.is_sorted_by(|a, b| compare(a, b).is_le()) => {}
         _ if slice.is_sorted_by(|a, b| compare(a, b).is_ge()) => slice.reverse(),
+        pieces if looks_sorted(slice, &compare) => {
+            // As many as cores: each level of merges goes over all of it, and takes as long as the pieces do.
+            divisible(|_| Merge { compare: &compare, stable: false }.sort(slice, (pieces / 2).max(2)));
+        }
         pieces => divisible(|_| quicksort(slice, pieces, &compare)),
     }
 }
@@ -159,8 +171,50 @@ fn quicksort<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], pieces:
     join(|| quicksort(less, pieces / 2, compare), || quicksort(more, pieces / 2, compare));
 }
 
-/// The stable sort by this comparison.
-struct Merge<'f, F>(&'f F);
+/// Whether almost all of some pairs of neighbours are in order.
+fn looks_sorted<T, F: Fn(&T, &T) -> Ordering>(slice: &[T], compare: &F) -> bool {
+    let step = (slice.len() / PAIRS).max(1);
+    let falls = slice.windows(2).step_by(step).filter(|pair| compare(&pair[0], &pair[1]).is_gt()).count();
+    slice.len() > PAIRS && falls <= PAIRS / 16
+}
+
+/// Leaves two runs, of elements in order and then of few others, also sorted; or gives up: too many are out of order.
+fn weed<T, F: Fn(&T, &T) -> Ordering>(slice: &mut [T], compare: &F) -> bool {
+    let (mut kept, mut in_a_row) = (1, 0);
+    for at in 1..slice.len() {
+        let this = &slice[at];
+        let fits = |kept: usize| compare(&slice[kept - 1], this).is_le();
+        if !fits(kept) {
+            in_a_row += 1;
+            if kept > 1 && fits(kept - 1) {
+                // The one before is the odd one.
+                kept -= 1;
+            } else {
+                // So many in a row: rather, some before them are too large.
+                let enough = in_a_row % ROW == 0;
+                let below = if enough { slice[..kept].partition_point(|x| compare(x, this).is_le()) } else { 0 };
+                if !enough || kept - below > in_a_row {
+                    if at - kept > slice.len() / 16 {
+                        return false;
+                    }
+                    continue;
+                }
+                kept = below;
+            }
+        }
+        slice.swap(kept, at);
+        kept += 1;
+        in_a_row = 0;
+    }
+    slice[kept..].sort_unstable_by(compare);
+    true
+}
+
+/// The sort that merges.
+struct Merge<'f, F> {
+    compare: &'f F,
+    stable: bool,
+}
 
 impl<F> Merge<'_, F> {
     fn sort<T: Send>(&self, slice: &mut [T], pieces: usize)
@@ -168,7 +222,10 @@ impl<F> Merge<'_, F> {
         F: Fn(&T, &T) -> Ordering + Sync,
     {
         if pieces <= 1 {
-            return slice.sort_by(self.0);
+            if !self.stable && !weed(slice, self.compare) {
+                return slice.sort_unstable_by(self.compare);
+            }
+            return slice.sort_by(self.compare);
         }
         let middle = slice.len() / 2;
         let (left, right) = slice.split_at_mut(middle);
@@ -181,7 +238,7 @@ impl<F> Merge<'_, F> {
     where
         F: Fn(&T, &T) -> Ordering + Sync,
     {
-        let goes_before = |a: &T, b: &T| (self.0)(a, b).is_lt();
+        let goes_before = |a: &T, b: &T| (self.compare)(a, b).is_lt();
         let (left, right) = slice.split_at(middle);
         let (Some(last), Some(first)) = (left.last(), right.first()) else { return };
         if !goes_before(first, last) {
@@ -192,7 +249,7 @@ impl<F> Merge<'_, F> {
         let end = middle + right.partition_point(|b| goes_before(b, last));
         let (slice, middle) = (&mut slice[begin..end], middle - begin);
         if pieces <= 1 || slice.len() < 2 * LEAST {
-            return slice.sort_by(self.0);
+            return slice.sort_by(self.compare);
         }
         let half = slice.len() / 2;
         let (left, right) = slice.split_at(middle);
@@ -253,5 +310,33 @@ mod tests {
             expected.rotate_left(left);
             assert!(ours == expected, "{len} by {left}");
         }
+    }
+
+    #[test]
+    fn what_is_almost_in_order_is_two_runs_of_which_the_second_is_short() {
+        let in_order = || (0..1000u32).map(|n| 10 * n).collect::<Vec<_>>();
+        let mut inputs = vec![in_order()];
+        for at in [0, 1, 2, 500, 996] {
+            // Too large or too small, one or several in a row; rising, falling.
+            for (odd, expected) in [(vec![9_999], 1), (vec![1], 1), (vec![9_997, 9_998, 9_999], 8), (vec![3, 2, 1], 3)]
+            {
+                let mut input = in_order();
+                input.splice(at..at, odd);
+                inputs.push(input);
+            }
+        }
+        for input in inputs {
+            let mut weeded = input.clone();
+            assert!(looks_sorted(&input, &u32::cmp) && weed(&mut weeded, &u32::cmp));
+            let first = weeded.chunk_by(|a, b| a <= b).next().unwrap().len();
+            assert!(weeded[first..].is_sorted());
+            assert!(input.len() - first <= ROW + 2, "{} were weeded out", input.len() - first);
+            let mut sorted = input;
+            sorted.sort_unstable();
+            weeded.sort_unstable();
+            assert_eq!(weeded, sorted);
+        }
+        let mut falling: Vec<u32> = (0..1000).rev().collect();
+        assert!(!looks_sorted(&falling, &u32::cmp) && !weed(&mut falling, &u32::cmp));
     }
 }
