@@ -318,8 +318,7 @@ mod tests {
         let mut inputs = vec![in_order()];
         for at in [0, 1, 2, 500, 996] {
             // Too large or too small, one or several in a row; rising, falling.
-            for (odd, expected) in [(vec![9_999], 1), (vec![1], 1), (vec![9_997, 9_998, 9_999], 8), (vec![3, 2, 1], 3)]
-            {
+            for odd in [vec![9_999], vec![1], vec![9_997, 9_998, 9_999], vec![3, 2, 1]] {
                 let mut input = in_order();
                 input.splice(at..at, odd);
                 inputs.push(input);
