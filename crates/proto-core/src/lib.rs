@@ -7,6 +7,7 @@
 //! |---|---|
 //! | start a program on all cores | [`Runtime`] |
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
+//! | keep state in my users' objects | [`Keyed`] |
 //! | have a lock in it | [`RawLock`], [`RawRwLock`], [`Absentees`] |
 //! | do something once | [`SetOnce`], [`Lazy`] |
 //! | pass values through it | [`Channel`], [`Backlog`] |
@@ -82,8 +83,8 @@ pub use self::{
     },
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
-        Downgrade, Frozen, Grant, Guard, Guarded, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant,
-        RangeShares, SharedGrant, SharedRange, Shares,
+        Downgrade, Frozen, Grant, Guard, Guarded, Key, Keyed, Lender, Open, Opened, OpenedShared, PanicMark,
+        RangeGrant, RangeShares, SharedGrant, SharedRange, Shares,
     },
     hooks::{Cause, Event, Hooks},
     join::{JoinError, JoinHandle},

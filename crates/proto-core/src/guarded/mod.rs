@@ -29,6 +29,9 @@
 //! | [`SharedRange`] | start..end | opened as `&[T]` (`T: Sync`), split, joined | [`RangeShares::lend`], [`RangeShares::take_back`] |
 //! | [`Frozen`] | every index | read as `&T` for the cell's life, copied | [`Grant::freeze`] |
 //!
+//! Beside these stands a [`Keyed`] cell: it holds what an *environment* keeps in a user's object, so nothing is given away, and all such cells of an
+//! environment open with the one [`Key`] that its handlers have. See `keyed`.
+//!
 //! # The invariant
 //!
 //! > **For every number and every index, there is at most one exclusive token, or there are any number of shared ones.
@@ -80,6 +83,7 @@
 mod cell;
 mod grant;
 mod guard;
+mod keyed;
 mod ledger;
 mod number;
 mod opened;
@@ -89,6 +93,7 @@ mod slice;
 pub use cell::Guarded;
 pub use grant::{Frozen, Grant, SharedGrant, Shares};
 pub use guard::{Downgrade, Guard, Lender, Open, PanicMark};
+pub use keyed::{Key, Keyed};
 pub use ledger::RangeShares;
 pub use opened::{Opened, OpenedShared};
 pub use range::{RangeGrant, SharedRange};

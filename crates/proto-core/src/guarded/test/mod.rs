@@ -1,5 +1,6 @@
 //! What safe code might do wrong, and what then happens. Run these under Miri as well (default and tree borrows).
 
+mod keyed;
 mod misuse;
 mod range;
 mod share;
