@@ -14,11 +14,25 @@
 //!
 //! A closure may wait on any construct of any language: it is a virtual processor from then on, and its core does other work. So what
 //! deadlocks a pool of threads (a lock that is held over a join, a channel between two forks) does not deadlock here.
+//!
+//! # Dataflow
+//!
+//! | I want to | |
+//! |---|---|
+//! | make tasks that run when what they read is there | [`dataflow`], [`Flow::task`] |
+//! | have data that tasks share, without locks | [`Data`]; parts of a slice: [`Data::range`], [`Data::tiles`] |
+//! | say what a task does with them | [`TaskBuilder`] |
+//! | wait | [`Flow::taskwait`], [`Flow::taskwait_on`], [`TaskHandle::join`] |
 
 #![forbid(unsafe_code)]
 
+mod dataflow;
 mod forkjoin;
 
+pub use dataflow::{
+    Accesses, Data, Declare, Flow, Gives, Part, ReadAccess, ReduceAccess, Reduction, SharedTarget, Target, TaskBuilder,
+    TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
+};
 pub use forkjoin::{
     Chunks, ChunksMut, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,
     over, par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn,

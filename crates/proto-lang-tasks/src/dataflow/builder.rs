@@ -1,0 +1,208 @@
+//! Making a task: what it is, what it declares, what it does.
+
+use std::fmt;
+use std::panic::Location;
+
+use super::access::{Access, Accesses, ReadAccess, ReduceAccess, Reduction, WriteAccess};
+use super::data::{Data, SharedTarget, Target};
+use super::flow::{Flow, TaskId};
+use super::graph::USUAL;
+use super::job::{Body, Job};
+use super::lanes::Mode;
+
+/// A task to be made: what it declares, then [`run`](TaskBuilder::run) or [`result`](TaskBuilder::result) with what it does.
+///
+/// The closure gets one reference for each access, in the order of their declaration: at most eight.
+///
+/// | declared | the closure gets | tasks in a row that declare the same |
+/// |---|---|---|
+/// | `input` | `&T` | run at once |
+/// | `output` | `&mut T`, with any value in it | one after the other |
+/// | `inout` | `&mut T` | one after the other |
+/// | `concurrent` | `&T` | run at once; they may change what in `T` can be changed so |
+/// | `commutative` | `&mut T` | one at a time, in any order |
+/// | `reduction` | `&mut T`, of a value of its own | run at once |
+///
+/// Between tasks that declare different things of one datum, or overlapping parts of it, the order is that in which they were made.
+#[must_use = "a task is made by `run` or `result`"]
+pub struct TaskBuilder<'b, 'f, 'env, A> {
+    pub(super) flow: &'b Flow<'f, 'env>,
+    pub(super) accesses: A,
+    spec: Spec<'env>,
+}
+
+/// What there is to say of a task besides its accesses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spec<'env> {
+    label: &'env str,
+    priority: u8,
+    undeferred: bool,
+    handle: bool,
+}
+
+impl<A> fmt::Debug for TaskBuilder<'_, '_, '_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TaskBuilder").field(&self.spec).finish()
+    }
+}
+
+impl<'b, 'f, 'env> TaskBuilder<'b, 'f, 'env, ()> {
+    pub(super) fn new(flow: &'b Flow<'f, 'env>) -> Self {
+        let spec = Spec { label: "", priority: USUAL, undeferred: false, handle: false };
+        TaskBuilder { flow, accesses: (), spec }
+    }
+}
+
+impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
+    #[inline]
+    fn and<B>(self, access: B) -> TaskBuilder<'b, 'f, 'env, A::And<B>> {
+        TaskBuilder { flow: self.flow, accesses: self.accesses.and(access), spec: self.spec }
+    }
+
+    /// The task reads it.
+    #[inline]
+    pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
+        self.and(ReadAccess::new(data, Mode::Read))
+    }
+
+    /// The task writes it whole; what it was before does not count, not even that it was poisoned.
+    #[inline]
+    pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+        self.and(WriteAccess::new(data, Mode::Write, true))
+    }
+
+    /// The task reads and writes it.
+    #[inline]
+    pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+        self.and(WriteAccess::new(data, Mode::Write, false))
+    }
+
+    /// The task has it at once with others that declare the same, and sees to that itself: by atomics in it, or a lock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let hits = Data::new(AtomicU32::new(0));
+    /// dataflow(|df| {
+    ///     for _ in 0..5 {
+    ///         df.task().concurrent(&hits).run(|hits| _ = hits.fetch_add(1, Ordering::Relaxed));
+    ///     }
+    /// });
+    /// assert_eq!(hits.into_inner().into_inner(), 5);
+    /// ```
+    #[inline]
+    pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
+        self.and(ReadAccess::new(data, Mode::Concurrent))
+    }
+
+    /// The task reads and writes it, before or after others that declare the same, as it comes.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let found = Data::new(Vec::new());
+    /// dataflow(|df| {
+    ///     for i in 0..5 {
+    ///         df.task().commutative(&found).run(move |found| found.push(i));
+    ///     }
+    ///     df.task().inout(&found).run(|found| found.sort());
+    /// });
+    /// assert_eq!(found.into_inner(), [0, 1, 2, 3, 4]);
+    /// ```
+    #[inline]
+    pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+        self.and(WriteAccess::new(data, Mode::Commutative, false))
+    }
+
+    /// The task adds to it: it gets a value of its own, which `operation` puts into the datum afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, Reduction, dataflow};
+    ///
+    /// static SUM: Reduction<u64> = Reduction::new(|| 0, |sum, part| *sum += part);
+    /// let (numbers, sum) = (Data::from(Vec::from_iter(1..=100)), Data::new(0));
+    /// dataflow(|df| {
+    ///     for tile in numbers.tiles(30) {
+    ///         df.task().input(tile).reduction(&sum, &SUM).run(|tile, sum| *sum += tile.iter().sum::<u64>());
+    ///     }
+    /// });
+    /// assert_eq!(sum.into_inner(), 5050);
+    /// ```
+    #[inline]
+    pub fn reduction<T: Send>(
+        self,
+        data: &'env Data<T>,
+        operation: &'env Reduction<T>,
+    ) -> TaskBuilder<'b, 'f, 'env, A::And<ReduceAccess<'env, T>>> {
+        self.and(ReduceAccess::new(data, operation))
+    }
+}
+
+impl<'env, A> TaskBuilder<'_, '_, 'env, A> {
+    /// What errors and drawings call it.
+    pub fn label(mut self, label: &'env str) -> Self {
+        self.spec.label = label;
+        self
+    }
+
+    /// Of several tasks that are ready, those of the highest priority go first: 255 at most, 128 if nothing is said.
+    pub fn priority(mut self, priority: u8) -> Self {
+        self.spec.priority = priority;
+        self
+    }
+
+    /// Whoever makes the task runs it, as soon as it may; [`run`](TaskBuilder::run) returns then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let x = Data::new(1);
+    /// let seen = dataflow(|df| {
+    ///     df.task().inout(&x).run(|x| *x += 1);
+    ///     df.task().input(&x).undeferred().result(|x| *x).join()
+    /// });
+    /// assert_eq!(seen.unwrap(), 2);
+    /// ```
+    pub fn undeferred(mut self) -> Self {
+        self.spec.undeferred = true;
+        self
+    }
+
+    pub(super) fn kept(mut self) -> Self {
+        self.spec.handle = true;
+        self
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(super) fn make<B: Body<'env> + 'env>(
+        self,
+        accesses: impl IntoIterator<Item = Access<'env>>,
+        body: impl FnOnce(A) -> B,
+    ) -> TaskId {
+        let Spec { label, priority, undeferred, handle } = self.spec;
+        let job = Box::new(Job {
+            slot: 0,
+            combining: false,
+            priority,
+            undeferred,
+            next: None,
+            accesses: accesses.into_iter().collect(),
+            label,
+            place: Location::caller(),
+            failure: None,
+            body: body(self.accesses),
+        });
+        self.flow.submit(job, handle)
+    }
+}

@@ -1,0 +1,274 @@
+//! Where tasks are made, and waited for.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use proto_core::{EnvCell, Grant, Guarded, OrUnwind};
+
+use super::access::{Declare, WriteAccess};
+use super::builder::TaskBuilder;
+use super::data::Target;
+use super::failure::TaskError;
+use super::graph::{Graph, ROOT, Spawner};
+use super::job::{BROKEN, Job, Payload, finish};
+
+/// Makes tasks and waits for them; see [`dataflow`](super::dataflow).
+///
+/// It stays with the timeline that has it, so that there is one order in which tasks are made:
+///
+/// ```compile_fail,E0277
+/// proto_lang_tasks::dataflow(|df| {
+///     proto_core::join(|| df.taskwait(), || df.taskwait());
+/// });
+/// ```
+pub struct Flow<'f, 'env> {
+    spawner: &'f dyn Spawn<'env>,
+    graph: &'f EnvCell<Graph<'env>>,
+    /// Its slot.
+    task: u32,
+    stays: PhantomData<*const ()>,
+}
+
+/// A [`Spawner`], whatever its scope borrows.
+pub(super) trait Spawn<'env> {
+    /// Leaves what became ready to the cores.
+    fn leave(&self, first: Option<Box<Job<'env>>>, tickets: u32);
+    /// Runs a task here, and leaves to the cores what becomes ready by that.
+    fn run(&self, job: Box<Job<'env>>);
+    /// Runs what nobody has begun.
+    fn sync(&self);
+}
+
+impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
+    #[inline]
+    fn leave(&self, first: Option<Box<Job<'env>>>, tickets: u32) {
+        first.into_iter().for_each(|first| self.spawn(first));
+        (0..tickets).for_each(|_| self.spawn_ticket());
+    }
+
+    fn run(&self, job: Box<Job<'env>>) {
+        finish(*self, job).into_iter().for_each(|next| self.spawn(next));
+    }
+
+    fn sync(&self) {
+        self.scope.sync();
+    }
+}
+
+impl fmt::Debug for Flow<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flow").finish_non_exhaustive()
+    }
+}
+
+const TAKEN: &str = "a task declares data that another dataflow has, which has not ended";
+
+/// A task that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskId {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+impl<'f, 'env> Flow<'f, 'env> {
+    pub(super) fn root(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>) -> Self {
+        Flow { spawner, graph, task: ROOT, stays: PhantomData }
+    }
+
+    /// A task, to be told what it declares and does.
+    #[inline]
+    pub fn task(&self) -> TaskBuilder<'_, 'f, 'env, ()> {
+        TaskBuilder::new(self)
+    }
+
+    #[track_caller]
+    pub(super) fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId {
+        for (number, access) in job.accesses.iter().enumerate() {
+            let twice = job.accesses[..number].iter().any(|other| other.excludes(access));
+            assert!(!twice, "a task declares a datum twice: it would wait for itself");
+        }
+        let undeferred = job.undeferred;
+        let (parent, mut fresh) = (self.task, Some(job));
+        if undeferred {
+            let made = self.graph.ask_binding(|graph, caller, hidden| {
+                graph.register_own(&mut fresh, parent, handle, caller, hidden);
+            });
+            let (id, job) = made.or_unwind();
+            job.into_iter().for_each(|job| self.spawner.run(job));
+            return id.unwrap_or_else(|| panic!("{TAKEN}"));
+        }
+        let made = self.graph.visit(|graph, _, hidden| {
+            let id = graph.register(&mut fresh, parent, handle, hidden)?;
+            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full()))
+        });
+        let Some((id, (ready, tickets), full)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
+        self.spawner.leave(ready, tickets);
+        if full {
+            self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();
+        }
+        id
+    }
+
+    /// Waits until all tasks made here so far are over.
+    ///
+    /// # Panics
+    ///
+    /// If one of them panicked, or was not run because of that or of a cancel, and nobody was told yet. Unwinds if the calling VP is cancelled.
+    #[track_caller]
+    pub fn taskwait(&self) {
+        if let Err(error) = self.try_taskwait() {
+            panic!("{error}");
+        }
+    }
+
+    /// As [`taskwait`](Flow::taskwait), for who wants to know what failed.
+    ///
+    /// # Errors
+    ///
+    /// Why a task failed, of those whose failure nobody was told yet.
+    #[track_caller]
+    pub fn try_taskwait(&self) -> Result<(), TaskError> {
+        self.settle().map_err(|(error, _)| error)
+    }
+
+    #[track_caller]
+    pub(super) fn settle(&self) -> Result<(), (TaskError, Option<Payload>)> {
+        let task = self.task;
+        if task == ROOT {
+            self.spawner.sync();
+        }
+        self.graph.ask(|graph, caller, hidden| graph.wait(task, caller, hidden), None).or_unwind();
+        self.graph.visit(|graph, _, _| graph.tell(task)).expect(BROKEN).map_or(Ok(()), Err)
+    }
+
+    /// Waits until the tasks made so far that declare `data`, or an overlapping part of it, are over; others may go on.
+    ///
+    /// # Panics
+    ///
+    /// If `data` are poisoned. Unwinds if the calling VP is cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let x = Data::new(0);
+    /// dataflow(|df| {
+    ///     df.task().inout(&x).run(|x| *x += 1);
+    ///     df.taskwait_on(&x);
+    ///     // Here it has been added.
+    /// });
+    /// ```
+    #[track_caller]
+    pub fn taskwait_on<P>(&self, data: P)
+    where
+        P: Target<'env>,
+        WriteAccess<P>: Declare<'env> + 'env,
+    {
+        if let Err(error) = self.task().inout(data).undeferred().result(|_| ()).join() {
+            panic!("{error}");
+        }
+    }
+
+    /// At most so many tasks made by the dataflow's closure are not over at a time: whoever makes one more waits until half of them are. 4096 if nothing
+    /// is said.
+    ///
+    /// # Panics
+    ///
+    /// If it is 0.
+    #[track_caller]
+    pub fn limit(&self, tasks: usize) {
+        assert!(tasks > 0, "a graph without tasks does nothing");
+        self.graph.visit(|graph, _, _| graph.limit = tasks);
+    }
+
+    /// Cancels the graph: what has not begun does not run, and fails; tasks made from now on, too.
+    pub fn cancel(&self) {
+        self.graph.visit(|graph, _, _| graph.cancel());
+    }
+}
+
+/// The result of a task.
+///
+/// Dropped, the task runs all the same.
+///
+/// # Examples
+///
+/// ```
+/// use proto_lang_tasks::{Data, dataflow};
+///
+/// let words = Data::new(vec!["data", "flow"]);
+/// let length = dataflow(|df| {
+///     let length = df.task().input(&words).result(|words| words.concat().len());
+///     df.task().output(&words).run(|words| words.clear());
+///     length.join()
+/// });
+/// assert_eq!(length.unwrap(), 8);
+/// ```
+pub struct TaskHandle<'f, 'env, R> {
+    graph: &'f EnvCell<Graph<'env>>,
+    id: Option<TaskId>,
+    result: Arc<Guarded<Option<R>>>,
+}
+
+/// Where a task leaves its result.
+pub(super) struct Promise<R>(Arc<Guarded<Option<R>>>);
+
+impl<R> Promise<R> {
+    pub(super) fn set(self, result: R) {
+        *self.0.open(Grant::new()) = Some(result);
+    }
+}
+
+impl<R> fmt::Debug for TaskHandle<'_, '_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskHandle").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<'f, 'env, R> TaskHandle<'f, 'env, R> {
+    pub(super) fn new(flow: &Flow<'f, 'env>) -> (Promise<R>, Self) {
+        let result = Arc::new(Guarded::new(None));
+        (Promise(Arc::clone(&result)), TaskHandle { graph: flow.graph, id: None, result })
+    }
+
+    pub(super) fn of(mut self, id: TaskId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// The task.
+    pub fn id(&self) -> TaskId {
+        self.id.expect("a handle has its task")
+    }
+
+    /// Waits until the task is over.
+    ///
+    /// # Errors
+    ///
+    /// Why it gave no result.
+    ///
+    /// # Panics
+    ///
+    /// Unwinds if the calling VP is cancelled.
+    #[track_caller]
+    pub fn join(mut self) -> Result<R, TaskError> {
+        let id = self.id();
+        self.graph.ask(|graph, caller, hidden| graph.join(id, caller, hidden), None).or_unwind();
+        if let Some((error, _)) = self.graph.visit(|graph, _, _| graph.tell_handle(id)).flatten() {
+            return Err(error);
+        }
+        let result = std::mem::replace(&mut self.result, Arc::new(Guarded::new(None)));
+        let result = Arc::into_inner(result).and_then(Guarded::into_inner);
+        Ok(result.expect("a task that has run has left its result"))
+    }
+}
+
+impl<R> Drop for TaskHandle<'_, '_, R> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            self.graph.update(|graph, _, _| graph.let_go(id));
+        }
+    }
+}

@@ -1,0 +1,491 @@
+//! The environment of a dataflow: which task waits for what.
+//!
+//! # One environment, and which
+//!
+//! A graph is one environment, for as long as [`dataflow`](super::dataflow) runs. To make a task is one request, to end one is another; what either does to
+//! the data of that task it does at once. One environment *for each datum* would be a request for each access, and a task waits for several: the count
+//! of what it waits for would need an environment, too. One *for a process* would have independent graphs wait for each other, and serve nothing. (A nested
+//! `dataflow` is a graph of its own.) What the environment knows of a datum lies in that ([`Keyed`]), so nothing has to be looked up.
+//!
+//! # States of a task
+//!
+//! ```text
+//!   made ── waits > 0 ──► in its slot ── the last lane is granted ──►┐
+//!     │                                                              ├─ admit: has its tokens ──► ready ──► run ──► complete ──► over
+//!     └──── waits == 0 ────────────────────────────────────────────► │                             ▲                    │
+//!                                                                    └─ a token is out: blocked ───┘◄─── to be combined ┘
+//! ```
+//!
+//! A task is in its slot while it waits, else with who runs it. A task that becomes ready is given to whoever made it so: that runs it, or leaves it on its
+//! core's latent list.
+//!
+//! # The dangerous moment
+//!
+//! A task that may run with others, one at a time, needs all its tokens at once: it takes all or none, so two such tasks cannot wait for each other. One that
+//! finds a token missing is noted with that datum, and tried again when a token comes back there.
+//!
+//! # What is allocated under the lock
+//!
+//! Slots, and places in the queues of data, where there are more than there ever were: both are kept.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use proto_core::{Caller, EnvCell, Hidden, Key, Keyed, Suspended, TaskScope};
+
+use super::data::Chain;
+use super::failure::TaskError;
+use super::flow::TaskId;
+use super::job::{Job, Payload, work};
+use super::lanes::{Entry, Lanes, Mode, Token, WHOLE};
+
+/// The priority of a task of which nothing was said.
+pub(super) const USUAL: u8 = 128;
+
+/// The slot of who made the graph.
+pub(super) const ROOT: u32 = 0;
+
+/// See the head of this file.
+pub(super) struct Graph<'env> {
+    key: Key,
+    data: Vec<&'env Keyed<Chain>>,
+    slots: Vec<Slot<'env>>,
+    free: Vec<u32>,
+    /// Tasks that were made by the root and are not over.
+    in_flight: usize,
+    pub(super) limit: usize,
+    throttled: Option<Suspended<()>>,
+    /// Ready tasks, once there was one that is to go before others.
+    heap: Option<BinaryHeap<Ranked<'env>>>,
+    ranks: u64,
+    /// The first panic that nobody was told of.
+    panic: Option<(TaskError, Payload)>,
+    cancelled: Option<TaskError>,
+    /// What becomes ready in this request.
+    ready: Option<Box<Job<'env>>>,
+    /// Kept for its memory.
+    granted: Vec<Entry>,
+    retry: Vec<u32>,
+}
+
+struct Slot<'env> {
+    generation: u32,
+    /// In how many lanes it waits.
+    waits: u32,
+    /// The tasks it made that are not over.
+    children: u32,
+    /// Itself, and who holds a handle.
+    uses: u32,
+    parent: u32,
+    over: bool,
+    failure: Option<TaskError>,
+    /// Why the first of its children that failed did; until it is told.
+    failed: Option<TaskError>,
+    job: Option<Box<Job<'env>>>,
+    /// Who waits for the task: to go on after it, or to run it.
+    joiner: Option<Suspended<Joined<'env>>>,
+    /// The task itself, which waits for its children.
+    waiter: Option<Suspended<()>>,
+}
+
+/// A ready task in the order of its priority, then of its becoming ready.
+struct Ranked<'env>(u8, Reverse<u64>, Box<Job<'env>>);
+
+impl PartialEq for Ranked<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ranked<'_> {}
+impl PartialOrd for Ranked<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ranked<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+/// What became ready: a chain of tasks, or its first and how many others are to be fetched.
+pub(super) type Ready<'env> = (Option<Box<Job<'env>>>, u32);
+
+/// What a task's joiner gets: nothing if it is over; the task if it is ready, for who runs it itself.
+pub(super) type Joined<'env> = (Option<TaskId>, Option<Box<Job<'env>>>);
+
+impl<'env> Graph<'env> {
+    pub(super) fn new() -> Graph<'env> {
+        let mut graph = Graph {
+            key: Key::new(),
+            data: Vec::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            in_flight: 0,
+            limit: 4096,
+            throttled: None,
+            heap: None,
+            ranks: 0,
+            panic: None,
+            cancelled: None,
+            ready: None,
+            granted: Vec::new(),
+            retry: Vec::new(),
+        };
+        graph.slot(ROOT);
+        graph
+    }
+
+    fn slot(&mut self, parent: u32) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                waits: 0,
+                children: 0,
+                uses: 1,
+                parent,
+                over: false,
+                failure: None,
+                failed: None,
+                job: None,
+                joiner: None,
+                waiter: None,
+            });
+            self.slots.len() as u32 - 1
+        });
+        let slot = &mut self.slots[index as usize];
+        (slot.uses, slot.parent, slot.over) = (1, parent, false);
+        index
+    }
+
+    fn at(&mut self, slot: u32) -> &mut Slot<'env> {
+        &mut self.slots[slot as usize]
+    }
+
+    /// The slot of a task that is not over, or has a handle.
+    fn find(&mut self, id: TaskId) -> Option<&mut Slot<'env>> {
+        self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)
+    }
+
+    /// Takes a new task of `parent` in. `None`: another graph has what it declares.
+    pub(super) fn register(
+        &mut self,
+        fresh: &mut Option<Box<Job<'env>>>,
+        parent: u32,
+        handle: bool,
+        hidden: &mut Hidden<'_>,
+    ) -> Option<TaskId> {
+        if !fresh.as_ref()?.accesses.iter().all(|access| access.chain.is_kept(&mut self.key)) {
+            return None;
+        }
+        let mut job = fresh.take()?;
+        let index = self.slot(parent);
+        job.slot = index;
+        self.at(parent).children += 1;
+        self.in_flight += usize::from(parent == ROOT);
+        if job.priority != USUAL {
+            self.heap.get_or_insert_default();
+        }
+        let Graph { key, data, slots, .. } = self;
+        let mut waits = 0;
+        for access in &job.accesses {
+            let chain = access.chain.open(key);
+            if !chain.noted {
+                chain.noted = true;
+                data.push(access.chain);
+            }
+            let entry = Entry { task: index, mode: access.mode };
+            // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
+            let mut own = 0;
+            waits += chain.lanes.arrive(&access.range, entry, |task| match task == index {
+                true => own += 1,
+                false => slots[task as usize].waits += 1,
+            });
+            waits += own;
+        }
+        let slot = self.at(index);
+        slot.waits = waits;
+        slot.uses += u32::from(handle);
+        let id = TaskId { slot: index, generation: slot.generation };
+        match waits {
+            0 => self.admit(job, hidden),
+            _ => slot.job = Some(job),
+        }
+        Some(id)
+    }
+
+    /// All lanes of a task are granted: it is ready if it can have its tokens.
+    fn admit(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
+        if job.failure.is_none() {
+            job.failure.clone_from(&self.cancelled);
+        }
+        for at in 0..job.accesses.len() {
+            let Job { slot, accesses, failure, combining, .. } = &mut *job;
+            let access = &mut accesses[at];
+            let chain = access.chain.open(&mut self.key);
+            if !access.output && failure.is_none() {
+                *failure = chain.lanes.poison(&access.range);
+            }
+            if failure.is_some() {
+                break;
+            }
+            let Some(exclusive) = access.mode.needs(*combining) else { continue };
+            match chain.keeper.take(exclusive, &access.range) {
+                Some(token) => access.token = token,
+                None => {
+                    chain.blocked.push(*slot);
+                    for access in &mut accesses[..at] {
+                        access.chain.open(&mut self.key).keeper.put(access.take());
+                    }
+                    let slot = *slot;
+                    self.at(slot).job = Some(job);
+                    return;
+                }
+            }
+        }
+        if job.undeferred && !job.combining {
+            if let Some(joiner) = self.at(job.slot).joiner.take() {
+                let id = TaskId { slot: job.slot, generation: self.at(job.slot).generation };
+                match hidden.resume(joiner, (Some(id), Some(job))) {
+                    Ok(_) => return,
+                    Err((_, back)) => job = back.expect("a job that was not taken comes back"),
+                }
+            }
+        }
+        job.next = self.ready.take();
+        self.ready = Some(job);
+    }
+
+    /// What this request has made ready. `fetches`: whoever gets it runs one itself.
+    pub(super) fn take_ready(&mut self, fetches: bool) -> Ready<'env> {
+        let mut ready = self.ready.take();
+        let Some(heap) = &mut self.heap else { return (ready, 0) };
+        let mut tickets = 0;
+        while let Some(mut job) = ready {
+            ready = job.next.take();
+            self.ranks += 1;
+            heap.push(Ranked(job.priority, Reverse(self.ranks), job));
+            tickets += 1;
+        }
+        if fetches && tickets > 0 { (self.fetch(), tickets - 1) } else { (None, tickets) }
+    }
+
+    /// The task that a ticket is for: of those that are ready, the one to go first.
+    pub(super) fn fetch(&mut self) -> Option<Box<Job<'env>>> {
+        self.heap.as_mut()?.pop().map(|ranked| ranked.2)
+    }
+
+    /// A task has run, or was not to run. Takes it if it is not over: it is to be combined.
+    pub(super) fn complete(
+        &mut self,
+        done: &mut Option<Box<Job<'env>>>,
+        payload: &mut Option<Payload>,
+        hidden: &mut Hidden<'_>,
+    ) -> Ready<'env> {
+        let Some(mut job) = done.take() else { return (None, 0) };
+        if let (Some(error), true, None) = (&job.failure, payload.is_some(), &self.panic) {
+            self.panic = payload.take().map(|payload| (error.clone(), payload));
+        }
+        let mut retry = std::mem::take(&mut self.retry);
+        for access in &mut job.accesses {
+            if !matches!(access.token, Token::None) {
+                let chain = access.chain.open(&mut self.key);
+                chain.keeper.put(access.take());
+                retry.append(&mut chain.blocked);
+            }
+        }
+        let reduces = job.accesses.iter().any(|access| matches!(access.mode, Mode::Reduce(_)));
+        if reduces && job.failure.is_none() && !job.combining {
+            job.combining = true;
+            self.admit(job, hidden);
+        } else {
+            self.leave(&job, hidden);
+            self.over(job.slot, job.failure.take(), hidden);
+            *done = Some(job);
+        }
+        for task in retry.drain(..) {
+            let job = self.at(task).job.take().expect("a task that is blocked lies in its slot");
+            self.admit(job, hidden);
+        }
+        self.retry = retry;
+        self.take_ready(true)
+    }
+
+    /// Takes the accesses of a task out of their lanes.
+    fn leave(&mut self, job: &Job<'env>, hidden: &mut Hidden<'_>) {
+        let mut granted = std::mem::take(&mut self.granted);
+        for access in &job.accesses {
+            let lanes = &mut access.chain.open(&mut self.key).lanes;
+            if access.output || (job.failure.is_some() && access.mode != Mode::Read) {
+                lanes.set_poison(&access.range, job.failure.as_ref());
+            }
+            lanes.leave(&access.range, |entry| granted.push(entry));
+        }
+        for entry in granted.drain(..) {
+            let slot = self.at(entry.task);
+            slot.waits -= 1;
+            if slot.waits == 0 {
+                let job = slot.job.take().expect("a task that waits lies in its slot");
+                self.admit(job, hidden);
+            }
+        }
+        self.granted = granted;
+    }
+
+    /// A task is over, and so are its children.
+    fn over(&mut self, index: u32, failure: Option<TaskError>, hidden: &mut Hidden<'_>) {
+        let slot = self.at(index);
+        slot.over = true;
+        slot.failure.clone_from(&failure);
+        if let Some(joiner) = slot.joiner.take() {
+            let _ = hidden.resume(joiner, (None, None));
+        }
+        let parent = slot.parent;
+        self.drop_use(index);
+        let above = self.at(parent);
+        above.children -= 1;
+        if above.failed.is_none() {
+            above.failed = failure;
+        }
+        if above.children == 0 {
+            if let Some(waiter) = above.waiter.take() {
+                let _ = hidden.resume(waiter, ());
+            }
+        }
+        if parent == ROOT {
+            self.in_flight -= 1;
+            if self.in_flight <= self.limit / 2 {
+                if let Some(throttled) = self.throttled.take() {
+                    let _ = hidden.resume(throttled, ());
+                }
+            }
+        }
+    }
+
+    fn drop_use(&mut self, index: u32) {
+        let slot = self.at(index);
+        slot.uses -= 1;
+        if slot.uses == 0 {
+            slot.generation = slot.generation.wrapping_add(1);
+            slot.failure = None;
+            self.free.push(index);
+        }
+    }
+
+    /// Whether whoever makes tasks at the root has to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.in_flight >= self.limit
+    }
+
+    /// Keeps who makes tasks at the root waiting until half of the tasks are over.
+    pub(super) fn throttle(&mut self, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        match self.in_flight <= self.limit / 2 {
+            true => hidden.answer(caller, ()),
+            false => self.throttled = Some(hidden.suspend(caller)),
+        }
+    }
+
+    /// Keeps a task, or the root, waiting until all it has made is over.
+    pub(super) fn wait(&mut self, index: u32, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
+        match self.at(index).children {
+            0 => hidden.answer(caller, ()),
+            _ => self.at(index).waiter = Some(hidden.suspend(caller)),
+        }
+    }
+
+    /// As [`register`](Graph::register), and keeps the caller waiting until the task is ready: it runs that itself.
+    pub(super) fn register_own(
+        &mut self,
+        fresh: &mut Option<Box<Job<'env>>>,
+        parent: u32,
+        handle: bool,
+        caller: Caller<'_, Joined<'env>>,
+        hidden: &mut Hidden<'_>,
+    ) {
+        let id = self.register(fresh, parent, handle, hidden);
+        match (id, self.ready.take()) {
+            (Some(id), None) => self.at(id.slot).joiner = Some(hidden.suspend(caller)),
+            (id, ready) => hidden.answer(caller, (id, ready)),
+        }
+    }
+
+    /// Keeps the caller waiting until the task is over.
+    pub(super) fn join(&mut self, id: TaskId, caller: Caller<'_, Joined<'env>>, hidden: &mut Hidden<'_>) {
+        match self.find(id).filter(|slot| !slot.over) {
+            None => hidden.answer(caller, (None, None)),
+            Some(slot) => slot.joiner = Some(hidden.suspend(caller)),
+        }
+    }
+
+    /// A handle is used up.
+    pub(super) fn let_go(&mut self, id: TaskId) {
+        if self.find(id).is_some() {
+            self.drop_use(id.slot);
+        }
+    }
+
+    /// Whoever has the handle of a task that is over is told why it failed, and with what.
+    pub(super) fn tell_handle(&mut self, id: TaskId) -> Option<(TaskError, Option<Payload>)> {
+        let slot = self.find(id)?;
+        let (failure, parent) = (slot.failure.clone()?, slot.parent);
+        self.at(parent).failed.take_if(|failed| failed.is(&failure));
+        Some(self.with_panic(failure))
+    }
+
+    /// Why something that the task `index` has made failed, since this was last asked; and what it panicked with.
+    pub(super) fn tell(&mut self, index: u32) -> Option<(TaskError, Option<Payload>)> {
+        let failed = self.at(index).failed.take()?;
+        Some(self.with_panic(failed))
+    }
+
+    fn with_panic(&mut self, error: TaskError) -> (TaskError, Option<Payload>) {
+        let panic = self.panic.take_if(|(panicked, _)| panicked.is(&error));
+        (error, panic.map(|(_, payload)| payload))
+    }
+
+    /// Nothing more is to be run.
+    pub(super) fn cancel(&mut self) {
+        self.cancelled = Some(TaskError::cancelled());
+    }
+}
+
+impl Drop for Graph<'_> {
+    /// Lets go of the data. Nothing runs any more; if something was left waiting, what it was to write is not what it should be.
+    fn drop(&mut self) {
+        for access in self.slots.iter_mut().filter_map(|slot| slot.job.as_mut()).flat_map(|job| &mut job.accesses) {
+            access.chain.open(&mut self.key).keeper.put(access.take());
+        }
+        for data in &self.data {
+            let chain = data.open(&mut self.key);
+            chain.noted = false;
+            if !chain.lanes.is_idle(&WHOLE) {
+                chain.lanes = Lanes::new();
+                chain.lanes.set_poison(&WHOLE, Some(&TaskError::cancelled()));
+                chain.blocked.clear();
+            }
+            data.release(&mut self.key);
+        }
+    }
+}
+
+/// Whoever leaves ready tasks to the cores.
+#[derive(Clone, Copy)]
+pub(super) struct Spawner<'s, 'x, 'env> {
+    pub(super) scope: &'s TaskScope<'s, 'x>,
+    pub(super) graph: &'s EnvCell<Graph<'env>>,
+}
+
+impl<'s, 'env: 's> Spawner<'s, '_, 'env> {
+    pub(super) fn spawn(self, job: Box<Job<'env>>) {
+        self.scope.spawn(move || work(self, job));
+    }
+
+    /// Leaves the running of whichever ready task is to go first then.
+    pub(super) fn spawn_ticket(self) {
+        self.scope.spawn(move || {
+            if let Some(job) = self.graph.update(|graph, _, _| graph.fetch()).flatten() {
+                work(self, job);
+            }
+        });
+    }
+}

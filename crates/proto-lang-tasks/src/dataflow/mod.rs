@@ -1,0 +1,89 @@
+//! Tasks that say what they read and write, and run in any order that gives what the program would give if each ran where it is made.
+//!
+//! The model is that of StarSs and OmpSs-2. Tasks are closures; what they share lies in [`Data`]. The closure gets `&T` or `&mut T` of what its task has declared:
+//! the borrow is sound because the language lets nobody else have it meanwhile, so there are no locks in the program.
+//!
+//! # What runs where
+//!
+//! A task that is ready is a latent task of the core that made it so: its creator, or the task that it waited for last. One of those that a task makes ready
+//! runs next in its place, without any list: a chain of tasks is a loop on one core. Others are taken by idle cores like all latent tasks.
+//!
+//! Data end after the dataflow that uses them, by their lifetime: there is no handle that could be used too late.
+//!
+//! | file | |
+//! |---|---|
+//! | `flow` | [`Flow`]: where tasks are made, and waited for |
+//! | `builder` | [`TaskBuilder`]: what a task is |
+//! | `access` | what it declares, and how its closure gets that |
+//! | `data` | [`Data`]: what tasks read and write |
+//! | `lanes` | the order of the accesses to one datum |
+//! | `graph` | the environment: which task waits for what |
+//! | `job` | a task that was made, and running it |
+//! | `failure` | [`TaskError`]: why one has not done what it was to do |
+
+mod access;
+mod builder;
+mod data;
+mod failure;
+mod flow;
+mod graph;
+mod job;
+mod lanes;
+
+pub use self::access::{Accesses, Declare, Gives, ReadAccess, ReduceAccess, Reduction, WriteAccess};
+pub use self::builder::TaskBuilder;
+pub use self::data::{Data, Part, SharedTarget, Target};
+pub use self::failure::TaskError;
+pub use self::flow::{Flow, TaskHandle, TaskId};
+use self::graph::{Graph, Spawner};
+
+use proto_core::{EnvCell, task_scope};
+
+/// Runs `f`, which makes tasks that declare what they read and write; returns when all of them are over.
+///
+/// A task begins when those made before it that declare the same data, and one of the two writes, are over: so the result is that of the program in which
+/// each task runs where it is made. (Not in which order concurrent, commutative and reducing tasks change what they share.)
+///
+/// The closures, and what they and the data borrow, live outside of the dataflow. The closure of a task may block on any construct of any language; it then
+/// holds what it declared, and no core.
+///
+/// # Panics
+///
+/// If `f` panics, with its payload, after all tasks are over. Else if a task panicked and nobody was told: with the payload of the first.
+/// Unwinds if the calling VP was cancelled meanwhile.
+///
+/// # Examples
+///
+/// A wave front: each cell is made of the one above and the one to the left.
+///
+/// ```
+/// use proto_lang_tasks::{Data, dataflow};
+///
+/// const N: usize = 10;
+/// let mut cells: Vec<Data<u64>> = (0..N * N).map(|_| Data::new(1)).collect();
+/// dataflow(|df| {
+///     for (row, column) in (1..N).flat_map(|row| (1..N).map(move |column| (row, column))) {
+///         let (above, left) = (&cells[(row - 1) * N + column], &cells[row * N + column - 1]);
+///         df.task().input(above).input(left).output(&cells[row * N + column]).run(|above, left, cell| *cell = above + left);
+///     }
+/// });
+/// // As in Pascal's triangle.
+/// assert_eq!(*cells[N * N - 1].get_mut(), 48620);
+/// ```
+#[track_caller]
+pub fn dataflow<'env, F, T>(f: F) -> T
+where
+    F: FnOnce(&Flow<'_, 'env>) -> T,
+{
+    let graph = EnvCell::new(Graph::new());
+    let (result, failure) = task_scope(|scope| {
+        let spawner = Spawner { scope, graph: &graph };
+        let flow = Flow::root(&spawner, &graph);
+        let result = f(&flow);
+        (result, flow.settle())
+    });
+    match failure {
+        Err((_, Some(payload))) => proto_core::resume_unwind(payload),
+        _ => result,
+    }
+}
