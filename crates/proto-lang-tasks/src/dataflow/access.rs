@@ -18,8 +18,6 @@ pub struct Access<'env> {
     pub(super) chain: &'env Keyed<Chain>,
     pub(super) range: Range<usize>,
     pub(super) mode: Mode,
-    /// The value that was there before does not count.
-    pub(super) output: bool,
     /// While the task runs: the right to do so.
     pub(super) token: Token,
 }
@@ -27,7 +25,7 @@ pub struct Access<'env> {
 impl<'env> Access<'env> {
     fn new(target: &impl Target<'env>, mode: Mode) -> Access<'env> {
         let (chain, range) = target.place();
-        Access { chain, range, mode, output: false, token: Token::None }
+        Access { chain, range, mode, token: Token::None }
     }
 
     #[inline]
@@ -38,7 +36,7 @@ impl<'env> Access<'env> {
     /// Whether one task cannot have both.
     pub(super) fn excludes(&self, other: &Access<'env>) -> bool {
         let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
-        let share = self.mode == other.mode && matches!(self.mode, Mode::Read | Mode::Concurrent);
+        let share = self.mode == other.mode && self.mode.shares();
         std::ptr::eq(self.chain, other.chain) && overlap && !share
     }
 }
@@ -76,7 +74,6 @@ pub(super) mod sealed {
 pub struct ReadAccess<P> {
     target: P,
     mode: Mode,
-    output: bool,
 }
 
 /// `output`, `inout`, or `commutative`: the closure gets `&mut T`.
@@ -84,7 +81,6 @@ pub struct ReadAccess<P> {
 pub struct WriteAccess<P> {
     target: P,
     mode: Mode,
-    output: bool,
 }
 
 /// `reduction`: the closure gets `&mut T`, of a value of its own.
@@ -124,13 +120,13 @@ impl<T> Reduction<T> {
 
 impl<P> ReadAccess<P> {
     pub(super) fn new(target: P, mode: Mode) -> ReadAccess<P> {
-        ReadAccess { target, mode, output: false }
+        ReadAccess { target, mode }
     }
 }
 
 impl<P> WriteAccess<P> {
-    pub(super) fn new(target: P, mode: Mode, output: bool) -> WriteAccess<P> {
-        WriteAccess { target, mode, output }
+    pub(super) fn new(target: P, mode: Mode) -> WriteAccess<P> {
+        WriteAccess { target, mode }
     }
 }
 
@@ -151,7 +147,7 @@ macro_rules! opens {
             type Opened = $opened;
 
             fn access(&self) -> Access<'env> {
-                Access { output: self.output, ..Access::new(&self.target, self.mode) }
+                Access::new(&self.target, self.mode)
             }
 
             #[inline]
@@ -188,7 +184,7 @@ impl<'env, T: Send> sealed::Declare<'env> for ReduceAccess<'env, T> {
     type Opened = ();
 
     fn access(&self) -> Access<'env> {
-        Access::new(&self.data, Mode::Reduce(std::ptr::from_ref(self.operation).addr()))
+        Access::new(&self.data, Mode::reduce(self.operation))
     }
 
     fn open(&self, _: &mut Access<'env>) {}

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use smallvec::SmallVec;
+
 use super::access::{Access, Accesses, ReadAccess, ReduceAccess, Reduction, WriteAccess};
 use super::data::{Data, SharedTarget, Target};
 use super::flow::{Flow, TaskId};
@@ -62,19 +64,19 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
     /// The task reads it.
     #[inline]
     pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
-        self.and(ReadAccess::new(data, Mode::Read))
+        self.and(ReadAccess::new(data, Mode::READ))
     }
 
     /// The task writes it whole; what it was before does not count, not even that it was poisoned.
     #[inline]
     pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::Write, true))
+        self.and(WriteAccess::new(data, Mode::OUTPUT))
     }
 
     /// The task reads and writes it.
     #[inline]
     pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::Write, false))
+        self.and(WriteAccess::new(data, Mode::INOUT))
     }
 
     /// The task has it at once with others that declare the same, and sees to that itself: by atomics in it, or a lock.
@@ -96,7 +98,7 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
     /// ```
     #[inline]
     pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
-        self.and(ReadAccess::new(data, Mode::Concurrent))
+        self.and(ReadAccess::new(data, Mode::CONCURRENT))
     }
 
     /// The task reads and writes it, before or after others that declare the same, as it comes.
@@ -117,7 +119,7 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
     /// ```
     #[inline]
     pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::Commutative, false))
+        self.and(WriteAccess::new(data, Mode::COMMUTATIVE))
     }
 
     /// The task adds to it: it gets a value of its own, which `operation` puts into the datum afterwards.
@@ -191,13 +193,15 @@ impl<'env, A> TaskBuilder<'_, '_, 'env, A> {
         body: impl FnOnce(A) -> B,
     ) -> TaskId {
         let Spec { label, priority, undeferred, handle } = self.spec;
+        let accesses = SmallVec::from_iter(accesses);
         let job = Box::new(Job {
+            reduces: accesses.iter().any(|access: &Access<'_>| access.mode.reduces()),
             slot: 0,
             combining: false,
             priority,
             undeferred,
             next: None,
-            accesses: accesses.into_iter().collect(),
+            accesses,
             label,
             place: Location::caller(),
             failure: None,

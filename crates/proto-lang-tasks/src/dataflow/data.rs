@@ -60,6 +60,8 @@ use super::lanes::{Keeper, Lanes, WHOLE};
 ///     df.task().input(&x).run(|x| x.set(2));
 /// });
 /// ```
+// Lines of memory of its own: data that lie side by side are touched by different cores.
+#[repr(align(64))]
 pub struct Data<T: ?Sized> {
     chain: Keyed<Chain>,
     pub(super) value: Box<Guarded<T>>,
@@ -71,14 +73,15 @@ pub(super) struct Chain {
     pub(super) lanes: Lanes,
     pub(super) keeper: Keeper,
     /// Tasks that are ready but for a token that another one has: commutative ones, and those that are to be combined.
-    pub(super) blocked: Vec<u32>,
+    #[expect(clippy::box_collection, reason = "one word in every datum instead of three")]
+    pub(super) blocked: Option<Box<Vec<u32>>>,
     /// The graph knows that it has to let go of it.
     pub(super) noted: bool,
 }
 
 impl<T: ?Sized> Data<T> {
     fn with(value: Box<Guarded<T>>, keeper: Keeper) -> Data<T> {
-        Data { chain: Keyed::new(Chain { lanes: Lanes::new(), keeper, blocked: Vec::new(), noted: false }), value }
+        Data { chain: Keyed::new(Chain { lanes: Lanes::new(), keeper, blocked: None, noted: false }), value }
     }
 
     /// The value. Nobody else has it.
@@ -193,7 +196,7 @@ impl<T> Data<[T]> {
 
 impl<T> From<Vec<T>> for Data<[T]> {
     fn from(elements: Vec<T>) -> Self {
-        Data::with(elements.into(), Keeper::Ranges(RangeShares::new(RangeGrant::new())))
+        Data::with(elements.into(), Keeper::Ranges(Box::new(RangeShares::new(RangeGrant::new()))))
     }
 }
 
@@ -264,5 +267,13 @@ impl<'env, T: Send> sealed::Target<'env> for &'env Data<T> {
 impl<'env, T: Send> sealed::Target<'env> for Part<'env, T> {
     fn place(&self) -> (&'env Keyed<Chain>, Range<usize>) {
         (&self.data.chain, self.range.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_datum_is_two_lines_of_memory() {
+        assert_eq!(size_of::<super::Data<[u8]>>(), 128);
     }
 }

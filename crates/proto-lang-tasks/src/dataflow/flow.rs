@@ -100,9 +100,9 @@ impl<'f, 'env> Flow<'f, 'env> {
         }
         let made = self.graph.visit(|graph, _, hidden| {
             let id = graph.register(&mut fresh, parent, handle, hidden)?;
-            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full()))
+            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
         });
-        let Some((id, (ready, tickets), full)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
+        let Some((id, (ready, tickets), full, _over)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
         self.spawner.leave(ready, tickets);
         if full {
             self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();

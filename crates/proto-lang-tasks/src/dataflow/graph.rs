@@ -26,7 +26,7 @@
 //!
 //! # What is allocated under the lock
 //!
-//! Slots, and places in the queues of data, where there are more than there ever were: both are kept.
+//! Slots, and places for what waits in lanes, where there are more than there ever were: both are kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -37,7 +37,7 @@ use super::data::Chain;
 use super::failure::TaskError;
 use super::flow::TaskId;
 use super::job::{Job, Payload, work};
-use super::lanes::{Entry, Lanes, Mode, Token, WHOLE};
+use super::lanes::{Lanes, Mode, Pool, Token, WHOLE};
 
 /// The priority of a task of which nothing was said.
 pub(super) const USUAL: u8 = 128;
@@ -49,6 +49,7 @@ pub(super) const ROOT: u32 = 0;
 pub(super) struct Graph<'env> {
     key: Key,
     data: Vec<&'env Keyed<Chain>>,
+    pool: Pool,
     slots: Vec<Slot<'env>>,
     free: Vec<u32>,
     /// Tasks that were made by the root and are not over.
@@ -63,11 +64,15 @@ pub(super) struct Graph<'env> {
     cancelled: Option<TaskError>,
     /// What becomes ready in this request.
     ready: Option<Box<Job<'env>>>,
+    /// Jobs that are over, to be freed by who makes the next one: memory comes back where it is used next.
+    done: Option<Box<Job<'env>>>,
     /// Kept for its memory.
-    granted: Vec<Entry>,
+    granted: Vec<u32>,
     retry: Vec<u32>,
 }
 
+/// What is known of a task, in a line of memory of its own.
+#[repr(align(64))]
 struct Slot<'env> {
     generation: u32,
     /// In how many lanes it waits.
@@ -78,14 +83,26 @@ struct Slot<'env> {
     uses: u32,
     parent: u32,
     over: bool,
+    job: Option<Box<Job<'env>>>,
+    /// What few tasks have.
+    rare: Option<Box<Rare<'env>>>,
+}
+
+#[derive(Default)]
+struct Rare<'env> {
     failure: Option<TaskError>,
     /// Why the first of its children that failed did; until it is told.
     failed: Option<TaskError>,
-    job: Option<Box<Job<'env>>>,
     /// Who waits for the task: to go on after it, or to run it.
     joiner: Option<Suspended<Joined<'env>>>,
     /// The task itself, which waits for its children.
     waiter: Option<Suspended<()>>,
+}
+
+impl<'env> Slot<'env> {
+    fn rare(&mut self) -> &mut Rare<'env> {
+        self.rare.get_or_insert_default()
+    }
 }
 
 /// A ready task in the order of its priority, then of its becoming ready.
@@ -108,6 +125,17 @@ impl Ord for Ranked<'_> {
     }
 }
 
+/// Jobs that are chained, to be dropped one after the other.
+pub(super) struct Over<'env>(Option<Box<Job<'env>>>);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        while let Some(mut job) = self.0.take() {
+            self.0 = job.next.take();
+        }
+    }
+}
+
 /// What became ready: a chain of tasks, or its first and how many others are to be fetched.
 pub(super) type Ready<'env> = (Option<Box<Job<'env>>>, u32);
 
@@ -119,6 +147,7 @@ impl<'env> Graph<'env> {
         let mut graph = Graph {
             key: Key::new(),
             data: Vec::new(),
+            pool: Pool::new(),
             slots: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
@@ -129,6 +158,7 @@ impl<'env> Graph<'env> {
             panic: None,
             cancelled: None,
             ready: None,
+            done: None,
             granted: Vec::new(),
             retry: Vec::new(),
         };
@@ -138,19 +168,9 @@ impl<'env> Graph<'env> {
 
     fn slot(&mut self, parent: u32) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                waits: 0,
-                children: 0,
-                uses: 1,
-                parent,
-                over: false,
-                failure: None,
-                failed: None,
-                job: None,
-                joiner: None,
-                waiter: None,
-            });
+            let fresh =
+                Slot { generation: 0, waits: 0, children: 0, uses: 1, parent, over: false, job: None, rare: None };
+            self.slots.push(fresh);
             self.slots.len() as u32 - 1
         });
         let slot = &mut self.slots[index as usize];
@@ -186,7 +206,7 @@ impl<'env> Graph<'env> {
         if job.priority != USUAL {
             self.heap.get_or_insert_default();
         }
-        let Graph { key, data, slots, .. } = self;
+        let Graph { key, data, slots, pool, .. } = self;
         let mut waits = 0;
         for access in &job.accesses {
             let chain = access.chain.open(key);
@@ -194,10 +214,9 @@ impl<'env> Graph<'env> {
                 chain.noted = true;
                 data.push(access.chain);
             }
-            let entry = Entry { task: index, mode: access.mode };
             // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
             let mut own = 0;
-            waits += chain.lanes.arrive(&access.range, entry, |task| match task == index {
+            waits += chain.lanes.arrive(&access.range, index, access.mode, pool, |task| match task == index {
                 true => own += 1,
                 false => slots[task as usize].waits += 1,
             });
@@ -223,7 +242,7 @@ impl<'env> Graph<'env> {
             let Job { slot, accesses, failure, combining, .. } = &mut *job;
             let access = &mut accesses[at];
             let chain = access.chain.open(&mut self.key);
-            if !access.output && failure.is_none() {
+            if access.mode != Mode::OUTPUT && failure.is_none() {
                 *failure = chain.lanes.poison(&access.range);
             }
             if failure.is_some() {
@@ -233,7 +252,7 @@ impl<'env> Graph<'env> {
             match chain.keeper.take(exclusive, &access.range) {
                 Some(token) => access.token = token,
                 None => {
-                    chain.blocked.push(*slot);
+                    chain.blocked.get_or_insert_default().push(*slot);
                     for access in &mut accesses[..at] {
                         access.chain.open(&mut self.key).keeper.put(access.take());
                     }
@@ -244,7 +263,7 @@ impl<'env> Graph<'env> {
             }
         }
         if job.undeferred && !job.combining {
-            if let Some(joiner) = self.at(job.slot).joiner.take() {
+            if let Some(joiner) = self.at(job.slot).rare().joiner.take() {
                 let id = TaskId { slot: job.slot, generation: self.at(job.slot).generation };
                 match hidden.resume(joiner, (Some(id), Some(job))) {
                     Ok(_) => return,
@@ -286,69 +305,79 @@ impl<'env> Graph<'env> {
         if let (Some(error), true, None) = (&job.failure, payload.is_some(), &self.panic) {
             self.panic = payload.take().map(|payload| (error.clone(), payload));
         }
-        let mut retry = std::mem::take(&mut self.retry);
+        let combine = job.reduces && job.failure.is_none() && !job.combining;
+        let Graph { key, pool, granted, retry, .. } = self;
         for access in &mut job.accesses {
+            let chain = access.chain.open(key);
             if !matches!(access.token, Token::None) {
-                let chain = access.chain.open(&mut self.key);
                 chain.keeper.put(access.take());
-                retry.append(&mut chain.blocked);
+                if let Some(blocked) = &mut chain.blocked {
+                    retry.append(blocked);
+                }
             }
+            if combine {
+                continue;
+            }
+            if access.mode == Mode::OUTPUT || (job.failure.is_some() && access.mode != Mode::READ) {
+                chain.lanes.set_poison(&access.range, job.failure.as_ref());
+            }
+            chain.lanes.leave(&access.range, pool, |task| granted.push(task));
         }
-        let reduces = job.accesses.iter().any(|access| matches!(access.mode, Mode::Reduce(_)));
-        if reduces && job.failure.is_none() && !job.combining {
+        if combine {
             job.combining = true;
             self.admit(job, hidden);
         } else {
-            self.leave(&job, hidden);
-            self.over(job.slot, job.failure.take(), hidden);
-            *done = Some(job);
-        }
-        for task in retry.drain(..) {
-            let job = self.at(task).job.take().expect("a task that is blocked lies in its slot");
-            self.admit(job, hidden);
-        }
-        self.retry = retry;
-        self.take_ready(true)
-    }
-
-    /// Takes the accesses of a task out of their lanes.
-    fn leave(&mut self, job: &Job<'env>, hidden: &mut Hidden<'_>) {
-        let mut granted = std::mem::take(&mut self.granted);
-        for access in &job.accesses {
-            let lanes = &mut access.chain.open(&mut self.key).lanes;
-            if access.output || (job.failure.is_some() && access.mode != Mode::Read) {
-                lanes.set_poison(&access.range, job.failure.as_ref());
+            let failure = job.failure.take();
+            self.over(job.slot, failure.clone(), hidden);
+            // A closure that was not run may have something to say when it is dropped.
+            if failure.is_some() {
+                *done = Some(job);
+            } else {
+                job.next = self.done.take();
+                self.done = Some(job);
             }
-            lanes.leave(&access.range, |entry| granted.push(entry));
         }
-        for entry in granted.drain(..) {
-            let slot = self.at(entry.task);
+        let mut next = 0;
+        while let Some(&task) = self.granted.get(next) {
+            next += 1;
+            let slot = self.at(task);
             slot.waits -= 1;
             if slot.waits == 0 {
                 let job = slot.job.take().expect("a task that waits lies in its slot");
                 self.admit(job, hidden);
             }
         }
-        self.granted = granted;
+        self.granted.clear();
+        let mut next = 0;
+        while let Some(&task) = self.retry.get(next) {
+            next += 1;
+            let job = self.at(task).job.take().expect("a task that is blocked lies in its slot");
+            self.admit(job, hidden);
+        }
+        self.retry.clear();
+        self.take_ready(true)
     }
 
     /// A task is over, and so are its children.
     fn over(&mut self, index: u32, failure: Option<TaskError>, hidden: &mut Hidden<'_>) {
         let slot = self.at(index);
         slot.over = true;
-        slot.failure.clone_from(&failure);
-        if let Some(joiner) = slot.joiner.take() {
+        if failure.is_some() {
+            slot.rare().failure.clone_from(&failure);
+        }
+        if let Some(joiner) = slot.rare.as_mut().and_then(|rare| rare.joiner.take()) {
             let _ = hidden.resume(joiner, (None, None));
         }
         let parent = slot.parent;
         self.drop_use(index);
         let above = self.at(parent);
         above.children -= 1;
-        if above.failed.is_none() {
-            above.failed = failure;
+        if failure.is_some() {
+            let failed = &mut above.rare().failed;
+            *failed = failed.take().or(failure);
         }
         if above.children == 0 {
-            if let Some(waiter) = above.waiter.take() {
+            if let Some(waiter) = above.rare.as_mut().and_then(|rare| rare.waiter.take()) {
                 let _ = hidden.resume(waiter, ());
             }
         }
@@ -367,9 +396,14 @@ impl<'env> Graph<'env> {
         slot.uses -= 1;
         if slot.uses == 0 {
             slot.generation = slot.generation.wrapping_add(1);
-            slot.failure = None;
+            slot.rare = None;
             self.free.push(index);
         }
+    }
+
+    /// Jobs to be freed.
+    pub(super) fn take_done(&mut self) -> Over<'env> {
+        Over(self.done.take())
     }
 
     /// Whether whoever makes tasks at the root has to wait.
@@ -389,7 +423,7 @@ impl<'env> Graph<'env> {
     pub(super) fn wait(&mut self, index: u32, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
         match self.at(index).children {
             0 => hidden.answer(caller, ()),
-            _ => self.at(index).waiter = Some(hidden.suspend(caller)),
+            _ => self.at(index).rare().waiter = Some(hidden.suspend(caller)),
         }
     }
 
@@ -404,7 +438,7 @@ impl<'env> Graph<'env> {
     ) {
         let id = self.register(fresh, parent, handle, hidden);
         match (id, self.ready.take()) {
-            (Some(id), None) => self.at(id.slot).joiner = Some(hidden.suspend(caller)),
+            (Some(id), None) => self.at(id.slot).rare().joiner = Some(hidden.suspend(caller)),
             (id, ready) => hidden.answer(caller, (id, ready)),
         }
     }
@@ -413,7 +447,7 @@ impl<'env> Graph<'env> {
     pub(super) fn join(&mut self, id: TaskId, caller: Caller<'_, Joined<'env>>, hidden: &mut Hidden<'_>) {
         match self.find(id).filter(|slot| !slot.over) {
             None => hidden.answer(caller, (None, None)),
-            Some(slot) => slot.joiner = Some(hidden.suspend(caller)),
+            Some(slot) => slot.rare().joiner = Some(hidden.suspend(caller)),
         }
     }
 
@@ -427,14 +461,14 @@ impl<'env> Graph<'env> {
     /// Whoever has the handle of a task that is over is told why it failed, and with what.
     pub(super) fn tell_handle(&mut self, id: TaskId) -> Option<(TaskError, Option<Payload>)> {
         let slot = self.find(id)?;
-        let (failure, parent) = (slot.failure.clone()?, slot.parent);
-        self.at(parent).failed.take_if(|failed| failed.is(&failure));
+        let (failure, parent) = (slot.rare().failure.clone()?, slot.parent);
+        self.at(parent).rare().failed.take_if(|failed| failed.is(&failure));
         Some(self.with_panic(failure))
     }
 
     /// Why something that the task `index` has made failed, since this was last asked; and what it panicked with.
     pub(super) fn tell(&mut self, index: u32) -> Option<(TaskError, Option<Payload>)> {
-        let failed = self.at(index).failed.take()?;
+        let failed = self.at(index).rare.as_mut()?.failed.take()?;
         Some(self.with_panic(failed))
     }
 
@@ -452,6 +486,7 @@ impl<'env> Graph<'env> {
 impl Drop for Graph<'_> {
     /// Lets go of the data. Nothing runs any more; if something was left waiting, what it was to write is not what it should be.
     fn drop(&mut self) {
+        drop(self.take_done());
         for access in self.slots.iter_mut().filter_map(|slot| slot.job.as_mut()).flat_map(|job| &mut job.accesses) {
             access.chain.open(&mut self.key).keeper.put(access.take());
         }
@@ -461,7 +496,7 @@ impl Drop for Graph<'_> {
             if !chain.lanes.is_idle(&WHOLE) {
                 chain.lanes = Lanes::new();
                 chain.lanes.set_poison(&WHOLE, Some(&TaskError::cancelled()));
-                chain.blocked.clear();
+                chain.blocked = None;
             }
             data.release(&mut self.key);
         }

@@ -25,6 +25,8 @@ pub(super) struct Job<'env, B: ?Sized = dyn Body<'env> + 'env> {
     /// It has run, and waits for the data that it is to be combined into, or is being combined.
     pub(super) combining: bool,
     pub(super) priority: u8,
+    /// Some access is a reduction.
+    pub(super) reduces: bool,
     /// Whoever made it runs it.
     pub(super) undeferred: bool,
     /// The next one of those that became ready at once.
@@ -58,9 +60,12 @@ impl<'env> Job<'env> {
 
 /// Runs a task that is ready, and then those that it makes ready: one after the other here, the others are for whoever takes them.
 pub(super) fn work<'env>(spawner: Spawner<'_, '_, 'env>, first: Box<Job<'env>>) {
-    let mut next = Some(first);
+    let mut next = finish(spawner, first);
     while let Some(job) = next {
-        next = finish(spawner, job);
+        // What others wait for is not kept from them by a loop that never forks.
+        proto_core::work_wanted();
+        // Each is a task of its own, also for what it keeps in VP-locals.
+        next = proto_core::divisible(|_| finish(spawner, job));
     }
 }
 

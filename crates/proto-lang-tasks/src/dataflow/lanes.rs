@@ -17,146 +17,315 @@
 //! *Why not edges between tasks*: a reader after a thousand readers costs no thousand edges, and a writer after them none either: it is one entry, and what
 //! has been granted is one count.
 //!
-//! All of this is touched only under the graph's lock.
+//! All of this is touched only under the graph's lock. What waits in a lane lies there if it is one or two, else in the graph's [`Pool`]: so
+//! what another core has made is mostly found in the lines of memory that have to be fetched anyway. (Measured: a queue elsewhere cost a third of a task's end.)
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use proto_core::{Grant, RangeGrant, RangeShares, SharedGrant, SharedRange, Shares};
-use smallvec::{SmallVec, smallvec};
 
+use super::access::Reduction;
 use super::failure::TaskError;
 
-/// What an access does; accesses of equal modes in a row go together, but for `Write`.
+/// What an access does: a small number, or the address of a reduction's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
-    Read,
-    Write,
-    Concurrent,
-    /// One at a time, in any order.
-    Commutative,
-    /// With the operation of this address.
-    Reduce(usize),
-}
+pub(super) struct Mode(usize);
+
+/// The same in four bytes, of which there are some in every datum: the operations of a graph are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Brief(u32);
 
 impl Mode {
+    pub(super) const READ: Mode = Mode(0);
+    pub(super) const CONCURRENT: Mode = Mode(1);
+    /// One at a time, in any order.
+    pub(super) const COMMUTATIVE: Mode = Mode(2);
+    pub(super) const INOUT: Mode = Mode(3);
+    /// What was there before does not count.
+    pub(super) const OUTPUT: Mode = Mode(4);
+
+    pub(super) fn reduce<T>(operation: &Reduction<T>) -> Mode {
+        // An operation is two words, so its address is none of the numbers above.
+        Mode(std::ptr::from_ref(operation).addr())
+    }
+
+    #[inline]
+    pub(super) fn reduces(self) -> bool {
+        self.0 > Mode::OUTPUT.0
+    }
+
+    /// Whether tasks that do this may have it at once.
+    #[inline]
+    pub(super) fn shares(self) -> bool {
+        self.0 <= Mode::CONCURRENT.0
+    }
+
     /// What a task needs to run, or to be combined: the datum for itself, or not; `None`: nothing of it.
     #[inline]
     pub(super) fn needs(self, combining: bool) -> Option<bool> {
-        match (self, combining) {
-            (Mode::Read | Mode::Concurrent, false) => Some(false),
-            (Mode::Write | Mode::Commutative, false) | (Mode::Reduce(_), true) => Some(true),
-            _ => None,
-        }
+        (self.reduces() == combining).then_some(!self.shares())
+    }
+}
+
+impl Brief {
+    /// Whether one granted access of this mode keeps all others out.
+    #[inline]
+    fn excludes_all(self) -> bool {
+        (Mode::INOUT.0..=Mode::OUTPUT.0).contains(&(self.0 as usize))
     }
 }
 
 /// An access that waits in a lane.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub(super) task: u32,
-    pub(super) mode: Mode,
+struct Entry {
+    task: u32,
+    mode: Brief,
+}
+
+/// No task, no place of a pool.
+const NONE: u32 = u32::MAX;
+
+/// Where accesses wait that find no room in their lanes, and the operations of the graph's reductions.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// An access, and the place of the next one of its lane; or a free place and the next one of those.
+    places: Vec<(Entry, u32)>,
+    free: u32,
+    operations: Vec<Mode>,
+}
+
+impl Pool {
+    pub(super) fn new() -> Pool {
+        Pool { places: Vec::new(), free: NONE, operations: Vec::new() }
+    }
+
+    #[inline]
+    fn brief(&mut self, mode: Mode) -> Brief {
+        if !mode.reduces() {
+            return Brief(mode.0 as u32);
+        }
+        let number = self.operations.iter().position(|&known| known == mode).unwrap_or_else(|| {
+            self.operations.push(mode);
+            self.operations.len() - 1
+        });
+        Brief((Mode::OUTPUT.0 + 1 + number) as u32)
+    }
+
+    fn put(&mut self, entry: Entry) -> u32 {
+        let place = self.free;
+        match self.places.get_mut(place as usize) {
+            Some(free) => self.free = std::mem::replace(free, (entry, NONE)).1,
+            None => {
+                self.places.push((entry, NONE));
+                return self.places.len() as u32 - 1;
+            }
+        }
+        place
+    }
+
+    fn take(&mut self, place: u32) -> (Entry, u32) {
+        let taken = std::mem::replace(&mut self.places[place as usize].1, self.free);
+        self.free = place;
+        (self.places[place as usize].0, taken)
+    }
+}
+
+/// Accesses that wait in a lane, the oldest first: two in the lane itself, where whoever lets them go looks anyway, others in the pool.
+#[derive(Debug)]
+struct Queue {
+    /// No task: no access; then the second is none either.
+    near: [Entry; 2],
+    first: u32,
+    last: u32,
+}
+
+impl Queue {
+    const NOBODY: Entry = Entry { task: NONE, mode: Brief(0) };
+    const EMPTY: Queue = Queue { near: [Queue::NOBODY; 2], first: NONE, last: NONE };
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.near[0].task == NONE
+    }
+
+    #[inline]
+    fn push(&mut self, entry: Entry, pool: &mut Pool) {
+        if let Some(near) = self.near.iter_mut().find(|near| near.task == NONE) {
+            *near = entry;
+            return;
+        }
+        let place = pool.put(entry);
+        match self.first {
+            NONE => self.first = place,
+            _ => pool.places[self.last as usize].1 = place,
+        }
+        self.last = place;
+    }
+
+    #[inline]
+    fn first(&self) -> Option<Entry> {
+        Some(self.near[0]).filter(|first| first.task != NONE)
+    }
+
+    #[inline]
+    fn pop(&mut self, pool: &mut Pool) {
+        self.near = [self.near[1], Queue::NOBODY];
+        if self.first != NONE {
+            (self.near[1], self.first) = pool.take(self.first);
+        }
+    }
+
+    /// Another queue of the same.
+    fn twin(&self, pool: &mut Pool, mut each: impl FnMut(Entry)) -> Queue {
+        let mut twin = Queue { near: self.near, ..Queue::EMPTY };
+        self.near.iter().filter(|near| near.task != NONE).for_each(|&near| each(near));
+        let mut place = self.first;
+        while let Some(&(entry, next)) = pool.places.get(place as usize) {
+            each(entry);
+            twin.push(entry, pool);
+            place = next;
+        }
+        twin
+    }
 }
 
 /// All of a datum that is not cut.
 pub(super) const WHOLE: Range<usize> = 0..usize::MAX;
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Lane {
     end: usize,
     /// How many accesses are granted, and what they do.
     granted: u32,
-    mode: Mode,
-    queue: VecDeque<Entry>,
+    mode: Brief,
+    queue: Queue,
     poison: Option<TaskError>,
 }
 
 /// The lanes of a datum, in order; the first begins at 0, the last ends at `usize::MAX`.
 #[derive(Debug)]
-pub(super) struct Lanes(SmallVec<[Lane; 1]>);
+pub(super) struct Lanes {
+    first: Lane,
+    /// A box, as few data have any.
+    #[expect(clippy::box_collection, reason = "one word in every datum instead of three")]
+    others: Option<Box<Vec<Lane>>>,
+}
 
 impl Lanes {
     pub(super) fn new() -> Lanes {
-        let lane = Lane { end: usize::MAX, granted: 0, mode: Mode::Read, queue: VecDeque::new(), poison: None };
-        Lanes(smallvec![lane])
+        let first = Lane { end: usize::MAX, granted: 0, mode: Brief(0), queue: Queue::EMPTY, poison: None };
+        Lanes { first, others: None }
     }
 
-    fn cut(&mut self, at: usize, more: &mut impl FnMut(u32)) {
-        let lane = self.0.partition_point(|lane| lane.end < at);
-        if at != 0 && self.0[lane].end != at {
-            let mut left = self.0[lane].clone();
-            left.queue.iter().for_each(|entry| more(entry.task));
-            left.end = at;
-            self.0.insert(lane, left);
+    fn cut(&mut self, at: usize, pool: &mut Pool, more: &mut impl FnMut(u32)) {
+        if at == 0 {
+            return;
+        }
+        let others = self.others.get_or_insert_default();
+        let index = if self.first.end < at { 1 + others.partition_point(|lane| lane.end < at) } else { 0 };
+        let lane = if index == 0 { &mut self.first } else { &mut others[index - 1] };
+        if lane.end != at {
+            let queue = lane.queue.twin(pool, |entry| more(entry.task));
+            let right =
+                Lane { end: lane.end, granted: lane.granted, mode: lane.mode, queue, poison: lane.poison.clone() };
+            lane.end = at;
+            others.insert(index, right);
         }
     }
 
-    /// The lanes of a range, at whose ends others have been cut.
-    #[inline]
-    fn of(&mut self, range: &Range<usize>) -> impl Iterator<Item = &mut Lane> {
-        let skipped = if range.start == 0 { 0 } else { self.0.partition_point(|lane| lane.end <= range.start) };
-        let mut before = range.start;
-        let end = range.end;
-        self.0[skipped..].iter_mut().take_while(move |lane| std::mem::replace(&mut before, lane.end) < end)
+    /// Calls `f` with each lane of a range, at whose ends others have been cut.
+    #[inline(always)]
+    fn each(&mut self, range: &Range<usize>, mut f: impl FnMut(&mut Lane)) {
+        if *range == WHOLE && self.others.is_none() {
+            return f(&mut self.first);
+        }
+        let mut start = 0;
+        for lane in std::iter::once(&mut self.first).chain(self.others.iter_mut().flat_map(|others| &mut **others)) {
+            if start >= range.end {
+                return;
+            }
+            if lane.end > range.start {
+                f(lane);
+            }
+            start = lane.end;
+        }
     }
 
     /// An access comes last. Says in how many lanes it has to wait. `more` is told of each task that waits in one lane more than before.
     #[inline]
-    pub(super) fn arrive(&mut self, range: &Range<usize>, entry: Entry, mut more: impl FnMut(u32)) -> u32 {
+    pub(super) fn arrive(
+        &mut self,
+        range: &Range<usize>,
+        task: u32,
+        mode: Mode,
+        pool: &mut Pool,
+        mut more: impl FnMut(u32),
+    ) -> u32 {
         if *range != WHOLE {
-            self.cut(range.start, &mut more);
-            self.cut(range.end, &mut more);
+            self.cut(range.start, pool, &mut more);
+            self.cut(range.end, pool, &mut more);
         }
+        let entry = Entry { task, mode: pool.brief(mode) };
         let mut waits = 0;
-        for lane in self.of(range) {
+        self.each(range, |lane| {
             if lane.queue.is_empty() && lane.admits(entry.mode) {
                 lane.mode = entry.mode;
                 lane.granted += 1;
             } else {
-                lane.queue.push_back(entry);
+                lane.queue.push(entry, pool);
                 waits += 1;
             }
-        }
+        });
         waits
     }
 
-    /// A granted access is over. `granted` is told of each that is granted in a lane now.
+    /// A granted access is over. `granted` is told of each task that one is granted to in a lane now.
     #[inline]
-    pub(super) fn leave(&mut self, range: &Range<usize>, mut granted: impl FnMut(Entry)) {
-        for lane in self.of(range) {
+    pub(super) fn leave(&mut self, range: &Range<usize>, pool: &mut Pool, mut granted: impl FnMut(u32)) {
+        self.each(range, |lane| {
             lane.granted -= 1;
-            while let Some(&next) = lane.queue.front().filter(|next| lane.admits(next.mode)) {
-                lane.queue.pop_front();
+            while let Some(next) = lane.queue.first().filter(|next| lane.admits(next.mode)) {
+                lane.queue.pop(pool);
                 lane.mode = next.mode;
                 lane.granted += 1;
-                granted(next);
+                granted(next.task);
             }
-        }
+        });
     }
 
     /// Whether nobody has or awaits any of it.
     pub(super) fn is_idle(&mut self, range: &Range<usize>) -> bool {
-        self.of(range).all(|lane| lane.granted == 0 && lane.queue.is_empty())
+        let mut idle = true;
+        self.each(range, |lane| idle &= lane.granted == 0 && lane.queue.is_empty());
+        idle
     }
 
     /// Why what is there is not what it should be.
     #[inline]
     pub(super) fn poison(&mut self, range: &Range<usize>) -> Option<TaskError> {
-        self.of(range).find_map(|lane| lane.poison.clone())
+        let mut poison = None;
+        self.each(range, |lane| {
+            if lane.poison.is_some() && poison.is_none() {
+                poison.clone_from(&lane.poison);
+            }
+        });
+        poison
     }
 
     #[inline]
     pub(super) fn set_poison(&mut self, range: &Range<usize>, poison: Option<&TaskError>) {
-        for lane in self.of(range).filter(|lane| lane.poison.is_some() || poison.is_some()) {
-            lane.poison = poison.cloned();
-        }
+        self.each(range, |lane| {
+            if lane.poison.is_some() || poison.is_some() {
+                lane.poison = poison.cloned();
+            }
+        });
     }
 }
 
 impl Lane {
     #[inline]
-    fn admits(&self, mode: Mode) -> bool {
-        self.granted == 0 || (self.mode == mode && mode != Mode::Write)
+    fn admits(&self, mode: Brief) -> bool {
+        self.granted == 0 || (self.mode == mode && !mode.excludes_all())
     }
 }
 
@@ -176,7 +345,8 @@ pub(super) enum Keeper {
     /// Nobody reads; `None`: somebody writes.
     Whole(Option<Grant>),
     Shared(Shares),
-    Ranges(RangeShares),
+    /// A box: it is large, and few data have it.
+    Ranges(Box<RangeShares>),
 }
 
 impl Keeper {
