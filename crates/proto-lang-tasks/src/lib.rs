@@ -22,6 +22,7 @@
 //! | make tasks that run when what they read is there | [`dataflow`], [`Flow::task`] |
 //! | have data that tasks share, without locks | [`Data`]; parts of a slice: [`Data::range`], [`Data::tiles`] |
 //! | say what a task does with them | [`TaskBuilder`] |
+//! | run the same graph again and again, or draw it | [`KeptGraph`] |
 //! | wait | [`Flow::taskwait`], [`Flow::taskwait_on`], [`TaskHandle::join`] |
 
 #![forbid(unsafe_code)]
@@ -30,8 +31,8 @@ mod dataflow;
 mod forkjoin;
 
 pub use dataflow::{
-    Accesses, Data, Declare, Flow, Gives, Part, ReadAccess, ReduceAccess, Reduction, SharedTarget, Target, TaskBuilder,
-    TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
+    Accesses, Data, Declare, Flow, Gives, KeptGraph, Maker, Part, ReadAccess, Recorder, ReduceAccess, Reduction,
+    SharedTarget, Target, TaskBuilder, TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
 };
 pub use forkjoin::{
     Chunks, ChunksMut, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,

@@ -6,10 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto_core::{Keyed, Opened, OpenedShared, RangeGrant, SharedRange};
 
-use super::builder::TaskBuilder;
+use super::builder::{Maker, TaskBuilder};
 use super::data::{Chain, Data, Part, Target};
-use super::flow::{TaskHandle, TaskId};
+use super::flow::{Flow, TaskHandle, TaskId};
 use super::job::{Body, Payload};
+use super::kept::Recorder;
 use super::lanes::{Mode, Token};
 
 /// An access of a task, as the graph sees it.
@@ -217,7 +218,7 @@ pub trait Accesses<'env>: Send {
 /// A task's closure and its accesses.
 pub(super) struct Task<A, F> {
     pub(super) declared: A,
-    pub(super) closure: Option<F>,
+    pub(super) closure: F,
 }
 
 macro_rules! and {
@@ -246,12 +247,12 @@ macro_rules! arity {
         #[allow(unused_variables, reason = "there may be no accesses")]
         impl<'env, $($access: Declare<'env>,)* F> Body<'env> for Task<($($access,)*), F>
         where
-            F: for<'a> FnOnce($(<$access as Gives<'a>>::Out),*) + Send,
+            F: for<'a> FnMut(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send,
         {
-            fn run(&mut self, accesses: &mut [Access<'env>]) -> Result<(), Payload> {
-                let closure = self.closure.take().expect("a task runs once");
+            fn run(&mut self, accesses: &mut [Access<'env>], flow: &Flow<'_, 'env>) -> Result<(), Payload> {
                 $(let mut $opened = self.declared.$at.open(&mut accesses[$at]);)*
-                let outcome = catch_unwind(AssertUnwindSafe(|| closure($(self.declared.$at.give(&mut $opened)),*)));
+                let f = AssertUnwindSafe(|| (self.closure)(flow, $(self.declared.$at.give(&mut $opened)),*));
+                let outcome = catch_unwind(f);
                 $($access::close($opened, &mut accesses[$at]);)*
                 outcome
             }
@@ -262,30 +263,58 @@ macro_rules! arity {
             }
         }
 
-        impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'f, 'env, ($($access,)*)> {
+        impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, M, ($($access,)*)> {
+            #[track_caller]
+            fn make<F>(self, f: F) -> TaskId
+            where
+                F: for<'a> FnMut(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send + 'env,
+            {
+                let accesses = [$(self.accesses.$at.access()),*];
+                self.make_with(accesses, |declared| Task { declared, closure: f })
+            }
+        }
+
+        impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Flow<'f, 'env>, ($($access,)*)> {
             #[doc = $doc]
+            #[track_caller]
             pub fn run<F>(self, f: F) -> TaskId
             where
                 F: for<'a> FnOnce($(<$access as Gives<'a>>::Out),*) + Send + 'env,
             {
-                let accesses = [$(self.accesses.$at.access()),*];
-                self.make(accesses, |declared| Task { declared, closure: Some(f) })
+                let mut f = Some(f);
+                self.make(move |_, $($opened),*| (f.take().expect(ONCE))($($opened),*))
             }
 
             #[doc = $doc]
             ///
             /// Gives a handle for the closure's result.
+            #[track_caller]
             pub fn result<R, F>(self, f: F) -> TaskHandle<'f, 'env, R>
             where
                 R: Send + 'env,
                 F: for<'a> FnOnce($(<$access as Gives<'a>>::Out),*) -> R + Send + 'env,
             {
-                let (promise, handle) = TaskHandle::new(self.flow);
+                let (promise, handle) = TaskHandle::new(self.maker);
                 handle.of(self.kept().run(move |$($opened),*| promise.set(f($($opened),*))))
+            }
+        }
+
+        impl<'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Recorder<'env>, ($($access,)*)> {
+            #[doc = $doc]
+            ///
+            /// It runs again whenever its graph does.
+            #[track_caller]
+            pub fn again<F>(self, mut f: F) -> TaskId
+            where
+                F: for<'a> FnMut($(<$access as Gives<'a>>::Out),*) + Send + 'env,
+            {
+                self.make(move |_, $($opened),*| f($($opened),*))
             }
         }
     };
 }
+
+const ONCE: &str = "a task runs once";
 
 arity!("Makes the task: `f` runs when it may.";);
 arity!("Makes the task: `f` runs when it may, with its access."; A 0 a);

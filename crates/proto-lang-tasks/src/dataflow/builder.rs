@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::access::{Access, Accesses, ReadAccess, ReduceAccess, Reduction, WriteAccess};
 use super::data::{Data, SharedTarget, Target};
-use super::flow::{Flow, TaskId};
+use super::flow::TaskId;
 use super::graph::USUAL;
 use super::job::{Body, Job};
 use super::lanes::Mode;
@@ -27,8 +27,8 @@ use super::lanes::Mode;
 ///
 /// Between tasks that declare different things of one datum, or overlapping parts of it, the order is that in which they were made.
 #[must_use = "a task is made by `run` or `result`"]
-pub struct TaskBuilder<'b, 'f, 'env, A> {
-    pub(super) flow: &'b Flow<'f, 'env>,
+pub struct TaskBuilder<'b, 'env, M, A> {
+    pub(super) maker: &'b M,
     pub(super) accesses: A,
     spec: Spec<'env>,
 }
@@ -42,40 +42,53 @@ pub(super) struct Spec<'env> {
     handle: bool,
 }
 
-impl<A> fmt::Debug for TaskBuilder<'_, '_, '_, A> {
+impl<M, A> fmt::Debug for TaskBuilder<'_, '_, M, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TaskBuilder").field(&self.spec).finish()
     }
 }
 
-impl<'b, 'f, 'env> TaskBuilder<'b, 'f, 'env, ()> {
-    pub(super) fn new(flow: &'b Flow<'f, 'env>) -> Self {
-        let spec = Spec { label: "", priority: USUAL, undeferred: false, handle: false };
-        TaskBuilder { flow, accesses: (), spec }
+/// Where tasks are made: in a running graph, or in one that is kept.
+pub trait Maker<'env>: sealed::Maker<'env> {}
+impl<'env, M: sealed::Maker<'env>> Maker<'env> for M {}
+
+pub(super) mod sealed {
+    use super::{Job, TaskId};
+
+    pub trait Maker<'env> {
+        #[expect(private_interfaces, reason = "it is sealed")]
+        fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId;
     }
 }
 
-impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
+impl<'b, M> TaskBuilder<'b, '_, M, ()> {
+    pub(super) fn new(maker: &'b M) -> Self {
+        let spec = Spec { label: "", priority: USUAL, undeferred: false, handle: false };
+        TaskBuilder { maker, accesses: (), spec }
+    }
+}
+
+impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
     #[inline]
-    fn and<B>(self, access: B) -> TaskBuilder<'b, 'f, 'env, A::And<B>> {
-        TaskBuilder { flow: self.flow, accesses: self.accesses.and(access), spec: self.spec }
+    fn and<B>(self, access: B) -> TaskBuilder<'b, 'env, M, A::And<B>> {
+        TaskBuilder { maker: self.maker, accesses: self.accesses.and(access), spec: self.spec }
     }
 
     /// The task reads it.
     #[inline]
-    pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
+    pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<ReadAccess<P>>> {
         self.and(ReadAccess::new(data, Mode::READ))
     }
 
     /// The task writes it whole; what it was before does not count, not even that it was poisoned.
     #[inline]
-    pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+    pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
         self.and(WriteAccess::new(data, Mode::OUTPUT))
     }
 
     /// The task reads and writes it.
     #[inline]
-    pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+    pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
         self.and(WriteAccess::new(data, Mode::INOUT))
     }
 
@@ -97,7 +110,7 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
     /// assert_eq!(hits.into_inner().into_inner(), 5);
     /// ```
     #[inline]
-    pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<ReadAccess<P>>> {
+    pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<ReadAccess<P>>> {
         self.and(ReadAccess::new(data, Mode::CONCURRENT))
     }
 
@@ -118,7 +131,7 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
     /// assert_eq!(found.into_inner(), [0, 1, 2, 3, 4]);
     /// ```
     #[inline]
-    pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'f, 'env, A::And<WriteAccess<P>>> {
+    pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
         self.and(WriteAccess::new(data, Mode::COMMUTATIVE))
     }
 
@@ -143,12 +156,12 @@ impl<'b, 'f, 'env, A: Accesses<'env>> TaskBuilder<'b, 'f, 'env, A> {
         self,
         data: &'env Data<T>,
         operation: &'env Reduction<T>,
-    ) -> TaskBuilder<'b, 'f, 'env, A::And<ReduceAccess<'env, T>>> {
+    ) -> TaskBuilder<'b, 'env, M, A::And<ReduceAccess<'env, T>>> {
         self.and(ReduceAccess::new(data, operation))
     }
 }
 
-impl<'env, A> TaskBuilder<'_, '_, 'env, A> {
+impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
     /// What errors and drawings call it.
     pub fn label(mut self, label: &'env str) -> Self {
         self.spec.label = label;
@@ -187,7 +200,7 @@ impl<'env, A> TaskBuilder<'_, '_, 'env, A> {
 
     #[inline]
     #[track_caller]
-    pub(super) fn make<B: Body<'env> + 'env>(
+    pub(super) fn make_with<B: Body<'env> + 'env>(
         self,
         accesses: impl IntoIterator<Item = Access<'env>>,
         body: impl FnOnce(A) -> B,
@@ -207,6 +220,10 @@ impl<'env, A> TaskBuilder<'_, '_, 'env, A> {
             failure: None,
             body: body(self.accesses),
         });
-        self.flow.submit(job, handle)
+        for (number, access) in job.accesses.iter().enumerate() {
+            let twice = job.accesses[..number].iter().any(|other| other.excludes(access));
+            assert!(!twice, "a task declares a datum twice: it would wait for itself");
+        }
+        self.maker.submit(job, handle)
     }
 }

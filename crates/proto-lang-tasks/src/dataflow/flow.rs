@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proto_core::{EnvCell, Grant, Guarded, OrUnwind};
 
 use super::access::{Declare, WriteAccess};
-use super::builder::TaskBuilder;
+use super::builder::{TaskBuilder, sealed};
 use super::data::Target;
 use super::failure::TaskError;
 use super::graph::{Graph, ROOT, Spawner};
@@ -42,8 +42,11 @@ pub(super) trait Spawn<'env> {
 
 impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
     #[inline]
-    fn leave(&self, first: Option<Box<Job<'env>>>, tickets: u32) {
-        first.into_iter().for_each(|first| self.spawn(first));
+    fn leave(&self, mut first: Option<Box<Job<'env>>>, tickets: u32) {
+        while let Some(mut job) = first {
+            first = job.next.take();
+            self.spawn(job);
+        }
         (0..tickets).for_each(|_| self.spawn_ticket());
     }
 
@@ -72,42 +75,14 @@ pub struct TaskId {
 }
 
 impl<'f, 'env> Flow<'f, 'env> {
-    pub(super) fn root(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>) -> Self {
-        Flow { spawner, graph, task: ROOT, stays: PhantomData }
+    pub(super) fn new(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>, task: u32) -> Self {
+        Flow { spawner, graph, task, stays: PhantomData }
     }
 
     /// A task, to be told what it declares and does.
     #[inline]
-    pub fn task(&self) -> TaskBuilder<'_, 'f, 'env, ()> {
+    pub fn task(&self) -> TaskBuilder<'_, 'env, Self, ()> {
         TaskBuilder::new(self)
-    }
-
-    #[track_caller]
-    pub(super) fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId {
-        for (number, access) in job.accesses.iter().enumerate() {
-            let twice = job.accesses[..number].iter().any(|other| other.excludes(access));
-            assert!(!twice, "a task declares a datum twice: it would wait for itself");
-        }
-        let undeferred = job.undeferred;
-        let (parent, mut fresh) = (self.task, Some(job));
-        if undeferred {
-            let made = self.graph.ask_binding(|graph, caller, hidden| {
-                graph.register_own(&mut fresh, parent, handle, caller, hidden);
-            });
-            let (id, job) = made.or_unwind();
-            job.into_iter().for_each(|job| self.spawner.run(job));
-            return id.unwrap_or_else(|| panic!("{TAKEN}"));
-        }
-        let made = self.graph.visit(|graph, _, hidden| {
-            let id = graph.register(&mut fresh, parent, handle, hidden)?;
-            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
-        });
-        let Some((id, (ready, tickets), full, _over)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
-        self.spawner.leave(ready, tickets);
-        if full {
-            self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();
-        }
-        id
     }
 
     /// Waits until all tasks made here so far are over.
@@ -186,6 +161,33 @@ impl<'f, 'env> Flow<'f, 'env> {
     /// Cancels the graph: what has not begun does not run, and fails; tasks made from now on, too.
     pub fn cancel(&self) {
         self.graph.visit(|graph, _, _| graph.cancel());
+    }
+}
+
+#[expect(private_interfaces, reason = "it is sealed")]
+impl<'env> sealed::Maker<'env> for Flow<'_, 'env> {
+    #[track_caller]
+    fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId {
+        let undeferred = job.undeferred;
+        let (parent, mut fresh) = (self.task, Some(job));
+        if undeferred {
+            let made = self.graph.ask_binding(|graph, caller, hidden| {
+                graph.register_own(&mut fresh, parent, handle, caller, hidden);
+            });
+            let (id, job) = made.or_unwind();
+            job.into_iter().for_each(|job| self.spawner.run(job));
+            return id.unwrap_or_else(|| panic!("{TAKEN}"));
+        }
+        let made = self.graph.visit(|graph, _, hidden| {
+            let id = graph.register(&mut fresh, parent, handle, hidden)?;
+            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
+        });
+        let Some((id, (ready, tickets), full, _over)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
+        self.spawner.leave(ready, tickets);
+        if full {
+            self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();
+        }
+        id
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Graph<'env> {
     /// Kept for its memory.
     granted: Vec<u32>,
     retry: Vec<u32>,
+    /// The tasks stay, to be run again.
+    kept: bool,
 }
 
 /// What is known of a task, in a line of memory of its own.
@@ -97,6 +99,9 @@ struct Rare<'env> {
     joiner: Option<Suspended<Joined<'env>>>,
     /// The task itself, which waits for its children.
     waiter: Option<Suspended<()>>,
+    /// In a kept graph: for how many tasks it waits, and which wait for it.
+    before: u32,
+    after: Vec<u32>,
 }
 
 impl<'env> Slot<'env> {
@@ -143,7 +148,7 @@ pub(super) type Ready<'env> = (Option<Box<Job<'env>>>, u32);
 pub(super) type Joined<'env> = (Option<TaskId>, Option<Box<Job<'env>>>);
 
 impl<'env> Graph<'env> {
-    pub(super) fn new() -> Graph<'env> {
+    pub(super) fn new(kept: bool) -> Graph<'env> {
         let mut graph = Graph {
             key: Key::new(),
             data: Vec::new(),
@@ -161,6 +166,7 @@ impl<'env> Graph<'env> {
             done: None,
             granted: Vec::new(),
             retry: Vec::new(),
+            kept,
         };
         graph.slot(ROOT);
         graph
@@ -306,7 +312,7 @@ impl<'env> Graph<'env> {
             self.panic = payload.take().map(|payload| (error.clone(), payload));
         }
         let combine = job.reduces && job.failure.is_none() && !job.combining;
-        let Graph { key, pool, granted, retry, .. } = self;
+        let Graph { key, pool, granted, retry, kept, .. } = self;
         for access in &mut job.accesses {
             let chain = access.chain.open(key);
             if !matches!(access.token, Token::None) {
@@ -321,11 +327,15 @@ impl<'env> Graph<'env> {
             if access.mode == Mode::OUTPUT || (job.failure.is_some() && access.mode != Mode::READ) {
                 chain.lanes.set_poison(&access.range, job.failure.as_ref());
             }
-            chain.lanes.leave(&access.range, pool, |task| granted.push(task));
+            if !*kept {
+                chain.lanes.leave(&access.range, pool, |task| granted.push(task));
+            }
         }
         if combine {
             job.combining = true;
             self.admit(job, hidden);
+        } else if self.kept {
+            self.rest(job, hidden);
         } else {
             let failure = job.failure.take();
             self.over(job.slot, failure.clone(), hidden);
@@ -370,17 +380,11 @@ impl<'env> Graph<'env> {
         }
         let parent = slot.parent;
         self.drop_use(index);
-        let above = self.at(parent);
-        above.children -= 1;
         if failure.is_some() {
-            let failed = &mut above.rare().failed;
+            let failed = &mut self.at(parent).rare().failed;
             *failed = failed.take().or(failure);
         }
-        if above.children == 0 {
-            if let Some(waiter) = above.rare.as_mut().and_then(|rare| rare.waiter.take()) {
-                let _ = hidden.resume(waiter, ());
-            }
-        }
+        self.child_over(parent, hidden);
         if parent == ROOT {
             self.in_flight -= 1;
             if self.in_flight <= self.limit / 2 {
@@ -389,6 +393,85 @@ impl<'env> Graph<'env> {
                 }
             }
         }
+    }
+
+    /// One of those that the task `parent` has made is over.
+    fn child_over(&mut self, parent: u32, hidden: &mut Hidden<'_>) {
+        let above = self.at(parent);
+        above.children -= 1;
+        if above.children == 0 {
+            if let Some(waiter) = above.rare.as_mut().and_then(|rare| rare.waiter.take()) {
+                let _ = hidden.resume(waiter, ());
+            }
+        }
+    }
+
+    /// A task of a kept graph has run: it goes back to its slot, and waits for the same as before.
+    fn rest(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
+        self.cancelled = self.cancelled.take().or(job.failure.take());
+        job.combining = false;
+        let Graph { slots, granted, .. } = self;
+        let slot = &mut slots[job.slot as usize];
+        if let Some(rare) = &slot.rare {
+            slot.waits = rare.before;
+            granted.extend_from_slice(&rare.after);
+        }
+        slot.job = Some(job);
+        self.child_over(ROOT, hidden);
+    }
+
+    /// Takes a task of a kept graph in, which runs after those of `before`.
+    pub(super) fn keep(&mut self, mut job: Box<Job<'env>>, before: impl ExactSizeIterator<Item = u32>) -> TaskId {
+        let index = self.slot(ROOT);
+        job.slot = index;
+        if job.priority != USUAL {
+            self.heap.get_or_insert_default();
+        }
+        for access in &job.accesses {
+            let chain = access.chain.open(&mut self.key);
+            if !std::mem::replace(&mut chain.noted, true) {
+                self.data.push(access.chain);
+            }
+        }
+        let slot = self.at(index);
+        slot.waits = before.len() as u32;
+        slot.rare().before = slot.waits;
+        slot.job = Some(job);
+        before.for_each(|before| self.at(before).rare().after.push(index));
+        TaskId { slot: index, generation: 0 }
+    }
+
+    /// The task that [`keep`](Graph::keep) takes in next.
+    pub(super) fn next_kept(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// The tasks of a kept graph, and which wait for each.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (u32, &Job<'env>, &[u32])> {
+        let slots = self.slots.iter().zip(0..).skip(1);
+        slots.filter_map(|(slot, at)| {
+            let after = slot.rare.as_ref().map_or(&[][..], |rare| &rare.after);
+            Some((at, slot.job.as_deref()?, after))
+        })
+    }
+
+    /// Starts a kept graph.
+    pub(super) fn start(&mut self, hidden: &mut Hidden<'_>) -> Ready<'env> {
+        self.cancelled = None;
+        self.at(ROOT).children = self.slots.len() as u32 - 1;
+        for index in 1..self.slots.len() as u32 {
+            if self.at(index).waits == 0 {
+                let job = self.at(index).job.take().expect("a graph that is not running has its tasks");
+                self.admit(job, hidden);
+            }
+        }
+        self.take_ready(false)
+    }
+
+    /// Why the last run of a kept graph failed.
+    pub(super) fn tell_kept(&mut self) -> Option<(TaskError, Option<Payload>)> {
+        let failure = self.cancelled.take()?;
+        Some(self.with_panic(failure))
     }
 
     fn drop_use(&mut self, index: u32) {

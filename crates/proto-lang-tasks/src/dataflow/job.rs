@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::access::Access;
 use super::failure::TaskError;
+use super::flow::{Flow, Spawn as _};
 use super::graph::Spawner;
 
 pub(super) type Payload = Box<dyn Any + Send>;
@@ -14,7 +15,7 @@ pub(super) type Payload = Box<dyn Any + Send>;
 /// What a task does.
 pub(super) trait Body<'env>: Send {
     /// Runs the closure, with the tokens of all accesses; they are there again afterwards.
-    fn run(&mut self, accesses: &mut [Access<'env>]) -> Result<(), Payload>;
+    fn run(&mut self, accesses: &mut [Access<'env>], flow: &Flow<'_, 'env>) -> Result<(), Payload>;
     /// Puts what it has made for reductions into the data, whose tokens it has.
     fn combine(&mut self, accesses: &mut [Access<'env>]) -> Result<(), Payload>;
 }
@@ -41,12 +42,12 @@ pub(super) struct Job<'env, B: ?Sized = dyn Body<'env> + 'env> {
 
 impl<'env> Job<'env> {
     /// Runs it, or puts what it has made into the data. What it panicked with is the graph's.
-    fn step(&mut self) -> Option<Payload> {
+    fn step(&mut self, spawner: Spawner<'_, '_, 'env>) -> Option<Payload> {
         if self.failure.is_some() {
             return None;
         }
         let outcome = match self.combining {
-            false => self.body.run(&mut self.accesses),
+            false => self.body.run(&mut self.accesses, &Flow::new(&spawner, spawner.graph, self.slot)),
             true => self.body.combine(&mut self.accesses),
         };
         let payload = outcome.err()?;
@@ -71,16 +72,11 @@ pub(super) fn work<'env>(spawner: Spawner<'_, '_, 'env>, first: Box<Job<'env>>) 
 
 /// Runs a task that is ready. Gives one of those that became ready by that, and leaves the others to whoever takes them.
 pub(super) fn finish<'env>(spawner: Spawner<'_, '_, 'env>, mut job: Box<Job<'env>>) -> Option<Box<Job<'env>>> {
-    let mut payload = job.step();
+    let mut payload = job.step(spawner);
     let mut done = Some(job);
     let ready = spawner.graph.update(|graph, _, hidden| graph.complete(&mut done, &mut payload, hidden));
     let (mut first, tickets) = ready.expect(BROKEN);
-    let mut others = first.as_mut().and_then(|first| first.next.take());
-    while let Some(mut job) = others {
-        others = job.next.take();
-        spawner.spawn(job);
-    }
-    (0..tickets).for_each(|_| spawner.spawn_ticket());
+    spawner.leave(first.as_mut().and_then(|first| first.next.take()), tickets);
     // A closure that was not run is the user's to drop; whatever comes of it, the others go on.
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop((done, payload)))) {
         first.into_iter().for_each(|first| spawner.spawn(first));

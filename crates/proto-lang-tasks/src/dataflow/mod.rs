@@ -18,6 +18,7 @@
 //! | `data` | [`Data`]: what tasks read and write |
 //! | `lanes` | the order of the accesses to one datum |
 //! | `graph` | the environment: which task waits for what |
+//! | `kept` | [`KeptGraph`]: a graph that is made once and run again |
 //! | `job` | a task that was made, and running it |
 //! | `failure` | [`TaskError`]: why one has not done what it was to do |
 
@@ -28,14 +29,16 @@ mod failure;
 mod flow;
 mod graph;
 mod job;
+mod kept;
 mod lanes;
 
 pub use self::access::{Accesses, Declare, Gives, ReadAccess, ReduceAccess, Reduction, WriteAccess};
-pub use self::builder::TaskBuilder;
+pub use self::builder::{Maker, TaskBuilder};
 pub use self::data::{Data, Part, SharedTarget, Target};
 pub use self::failure::TaskError;
 pub use self::flow::{Flow, TaskHandle, TaskId};
-use self::graph::{Graph, Spawner};
+use self::graph::{Graph, ROOT, Spawner};
+pub use self::kept::{KeptGraph, Recorder};
 
 use proto_core::{EnvCell, task_scope};
 
@@ -75,10 +78,10 @@ pub fn dataflow<'env, F, T>(f: F) -> T
 where
     F: FnOnce(&Flow<'_, 'env>) -> T,
 {
-    let graph = EnvCell::new(Graph::new());
+    let graph = EnvCell::new(Graph::new(false));
     let (result, failure) = task_scope(|scope| {
         let spawner = Spawner { scope, graph: &graph };
-        let flow = Flow::root(&spawner, &graph);
+        let flow = Flow::new(&spawner, &graph, ROOT);
         let result = f(&flow);
         (result, flow.settle())
     });
