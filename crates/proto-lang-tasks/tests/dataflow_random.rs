@@ -201,6 +201,76 @@ fn random_programs_give_the_sequential_result() {
     });
 }
 
+/// A program of tasks that make tasks.
+#[derive(Debug)]
+enum Nested {
+    Task(u64, Vec<(Kind, usize)>),
+    /// Its data, weakly, and what it makes.
+    Nest(Vec<usize>, Vec<Nested>),
+    Wait,
+}
+
+fn nested(random: &mut Random, data: &[usize], depth: u32) -> Vec<Nested> {
+    let length = 1 + random.below(8);
+    let act = |random: &mut Random| match random.below(8) {
+        0 => Nested::Wait,
+        1..=3 if depth > 0 => {
+            let own: Vec<usize> = data.iter().copied().filter(|_| random.below(3) > 0).collect();
+            let acts = if own.is_empty() { Vec::new() } else { nested(random, &own, depth - 1) };
+            Nested::Nest(own, acts)
+        }
+        _ => {
+            let first = (random.one_of(&KINDS), random.one_of(data));
+            let second = (random.one_of(&KINDS), random.one_of(data));
+            let accesses = if first.1 == second.1 { vec![first] } else { vec![first, second] };
+            Nested::Task(random.below(1 << 30), accesses)
+        }
+    };
+    (0..length).map(|_| act(random)).collect()
+}
+
+fn play_in_turn(acts: &[Nested], cells: &[Cell]) {
+    for act in acts {
+        match act {
+            Nested::Task(number, accesses) => {
+                let accesses: Vec<_> = accesses.iter().map(|&(kind, at)| (kind, &cells[at])).collect();
+                step(*number, &accesses);
+            }
+            Nested::Nest(_, acts) => play_in_turn(acts, cells),
+            Nested::Wait => {}
+        }
+    }
+}
+
+fn play<'env>(df: &Flow<'_, 'env>, acts: &'env [Nested], data: &'env [Data<Cell>]) {
+    for act in acts {
+        match act {
+            Nested::Task(number, accesses) => make(df, *number, accesses, 128, data),
+            Nested::Nest(own, acts) => {
+                let task = own.iter().fold(df.task(), |task, &at| task.weak_inout(&data[at]));
+                task.nest(move |df| play(df, acts, data));
+            }
+            Nested::Wait => df.taskwait(),
+        }
+    }
+}
+
+#[test]
+fn random_programs_of_tasks_that_make_tasks_give_the_sequential_result() {
+    for_each_seed(|seed| {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let count = 1 + random.below(5) as usize;
+        let program = nested(&mut random, &Vec::from_iter(0..count), 3);
+        let cells: Vec<Cell> = (0..count).map(|_| Cell::new(0)).collect();
+        play_in_turn(&program, &cells);
+
+        let data: Vec<Data<Cell>> = (0..count).map(|_| Data::default()).collect();
+        dataflow(|df| play(df, &program, &data));
+        let is = data.into_iter().map(|data| data.into_inner().into_inner());
+        assert!(is.eq(cells.into_iter().map(Cell::into_inner)), "PROTO_SEED={seed}: {program:?}");
+    });
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Range(Kind, usize, usize);
 

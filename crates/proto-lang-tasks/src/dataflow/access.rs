@@ -9,6 +9,7 @@ use proto_core::{Keyed, Opened, OpenedShared, RangeGrant, SharedRange};
 use super::builder::{Maker, TaskBuilder};
 use super::data::{Chain, Data, Part, Target};
 use super::flow::{Flow, TaskHandle, TaskId};
+use super::graph::NONE;
 use super::job::{Body, Payload};
 use super::kept::Recorder;
 use super::lanes::{Mode, Token};
@@ -19,14 +20,30 @@ pub struct Access<'env> {
     pub(super) chain: &'env Keyed<Chain>,
     pub(super) range: Range<usize>,
     pub(super) mode: Mode,
+    /// Only for what the task makes.
+    pub(super) weak: bool,
+    /// In which access of its parent it is.
+    pub(super) inner: u32,
     /// While the task runs: the right to do so.
     pub(super) token: Token,
 }
 
 impl<'env> Access<'env> {
-    fn new(target: &impl Target<'env>, mode: Mode) -> Access<'env> {
+    pub(super) fn new(target: &impl Target<'env>, mode: Mode) -> Access<'env> {
         let (chain, range) = target.place();
-        Access { chain, range, mode, token: Token::None }
+        Access { chain, range, mode, weak: false, inner: NONE, token: Token::None }
+    }
+
+    /// The same, without the right to it.
+    pub(super) fn twin(&self) -> Access<'env> {
+        Access { range: self.range.clone(), token: Token::None, ..*self }
+    }
+
+    /// Whether a task that has this one may make one that has the other.
+    pub(super) fn covers(&self, other: &Access<'env>) -> bool {
+        let within = self.range.start <= other.range.start && other.range.end <= self.range.end;
+        let more = matches!(self.mode, Mode::INOUT | Mode::OUTPUT) || (self.mode.shares() && self.mode == other.mode);
+        std::ptr::eq(self.chain, other.chain) && within && more
     }
 
     #[inline]
@@ -296,6 +313,22 @@ macro_rules! arity {
             {
                 let (promise, handle) = TaskHandle::new(self.maker);
                 handle.of(self.kept().run(move |$($opened),*| promise.set(f($($opened),*))))
+            }
+        }
+
+        impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Flow<'f, 'env>, ($($access,)*)> {
+            #[doc = $doc]
+            ///
+            /// The closure may make tasks itself. It gets for that a [`Flow`] of its own, in which it may also wait for them. They declare what this task has
+            /// declared, or parts of it; what only they need it declares [weakly](TaskBuilder::weak_inout). The task is over when they are.
+            #[track_caller]
+            pub fn nest<F>(mut self, f: F) -> TaskId
+            where
+                F: for<'a> FnOnce(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send + 'env,
+            {
+                let mut f = Some(f);
+                self.nests = true;
+                self.make(move |flow, $($opened),*| (f.take().expect(ONCE))(flow, $($opened),*))
             }
         }
 

@@ -30,6 +30,8 @@ use super::lanes::Mode;
 pub struct TaskBuilder<'b, 'env, M, A> {
     pub(super) maker: &'b M,
     pub(super) accesses: A,
+    weak: Vec<Access<'env>>,
+    pub(super) nests: bool,
     spec: Spec<'env>,
 }
 
@@ -64,14 +66,20 @@ pub(super) mod sealed {
 impl<'b, M> TaskBuilder<'b, '_, M, ()> {
     pub(super) fn new(maker: &'b M) -> Self {
         let spec = Spec { label: "", priority: USUAL, undeferred: false, handle: false };
-        TaskBuilder { maker, accesses: (), spec }
+        TaskBuilder { maker, accesses: (), weak: Vec::new(), nests: false, spec }
     }
 }
 
 impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
     #[inline]
     fn and<B>(self, access: B) -> TaskBuilder<'b, 'env, M, A::And<B>> {
-        TaskBuilder { maker: self.maker, accesses: self.accesses.and(access), spec: self.spec }
+        TaskBuilder {
+            maker: self.maker,
+            accesses: self.accesses.and(access),
+            weak: self.weak,
+            nests: self.nests,
+            spec: self.spec,
+        }
     }
 
     /// The task reads it.
@@ -162,6 +170,41 @@ impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
 }
 
 impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
+    /// The tasks that the task [makes](TaskBuilder::nest) read it; itself it does not.
+    pub fn weak_input<P: SharedTarget<'env>>(self, data: P) -> Self {
+        self.weakly(&data, Mode::READ)
+    }
+
+    /// The tasks that the task [makes](TaskBuilder::nest) read and write it; itself it does not. So it does not wait for it: they do.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let (x, y) = (Data::new(1), Data::new(0));
+    /// dataflow(|df| {
+    ///     df.task().weak_inout(&x).inout(&y).nest(|df, y| {
+    ///         for _ in 0..3 {
+    ///             df.task().inout(&x).run(|x| *x *= 2);
+    ///         }
+    ///         df.taskwait();
+    ///         *y = 5;
+    ///     });
+    ///     df.task().inout(&x).run(|x| *x += 1); // after the three
+    /// });
+    /// assert_eq!((x.into_inner(), y.into_inner()), (9, 5));
+    /// ```
+    pub fn weak_inout<P: Target<'env>>(self, data: P) -> Self {
+        self.weakly(&data, Mode::INOUT)
+    }
+
+    fn weakly(mut self, data: &impl Target<'env>, mode: Mode) -> Self {
+        self.weak.push(Access { weak: true, ..Access::new(data, mode) });
+        self.nests = true;
+        self
+    }
+
     /// What errors and drawings call it.
     pub fn label(mut self, label: &'env str) -> Self {
         self.spec.label = label;
@@ -206,11 +249,12 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
         body: impl FnOnce(A) -> B,
     ) -> TaskId {
         let Spec { label, priority, undeferred, handle } = self.spec;
-        let accesses = SmallVec::from_iter(accesses);
+        let accesses = SmallVec::from_iter(accesses.into_iter().chain(self.weak));
         let job = Box::new(Job {
             reduces: accesses.iter().any(|access: &Access<'_>| access.mode.reduces()),
             slot: 0,
             combining: false,
+            nests: self.nests,
             priority,
             undeferred,
             next: None,

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use proto_core::{EnvCell, Grant, Guarded, OrUnwind};
 
-use super::access::{Declare, WriteAccess};
+use super::access::{Access, Declare, WriteAccess};
 use super::builder::{TaskBuilder, sealed};
 use super::data::Target;
 use super::failure::TaskError;
 use super::graph::{Graph, ROOT, Spawner};
 use super::job::{BROKEN, Job, Payload, finish};
+use super::lanes::Mode;
+use super::nest::OWN;
 
 /// Makes tasks and waits for them; see [`dataflow`](super::dataflow).
 ///
@@ -65,8 +67,6 @@ impl fmt::Debug for Flow<'_, '_> {
     }
 }
 
-const TAKEN: &str = "a task declares data that another dataflow has, which has not ended";
-
 /// A task that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId {
@@ -113,7 +113,8 @@ impl<'f, 'env> Flow<'f, 'env> {
         if task == ROOT {
             self.spawner.sync();
         }
-        self.graph.ask(|graph, caller, hidden| graph.wait(task, caller, hidden), None).or_unwind();
+        let waited = self.graph.ask(|graph, caller, hidden| graph.wait(task, caller, hidden), None).or_unwind();
+        assert!(waited, "{OWN}");
         self.graph.visit(|graph, _, _| graph.tell(task)).expect(BROKEN).map_or(Ok(()), Err)
     }
 
@@ -146,6 +147,36 @@ impl<'f, 'env> Flow<'f, 'env> {
         }
     }
 
+    /// Says that no more tasks made here will declare `data`, which the task has declared weakly: then those outside that wait for it need not wait for the
+    /// task's end. (It is over when the tasks made here so far are done with it.)
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let (x, y) = (Data::new(0), Data::new(0));
+    /// dataflow(|df| {
+    ///     df.task().weak_inout(&x).weak_inout(&y).nest(|df| {
+    ///         df.task().inout(&x).run(|x| *x = 5);
+    ///         df.release(&x);
+    ///         df.task().inout(&y).run(|y| *y = 6); // while others have x
+    ///     });
+    ///     df.task().inout(&x).run(|x| *x += 1);
+    /// });
+    /// assert_eq!((x.into_inner(), y.into_inner()), (6, 6));
+    /// ```
+    pub fn release(&self, data: impl Target<'env>) {
+        let (access, task) = (Access::new(&data, Mode::INOUT), self.task);
+        let ready = self.graph.visit(|graph, _, hidden| {
+            graph.release(task, &access);
+            graph.go_on(hidden);
+            graph.take_ready(false)
+        });
+        let (first, tickets) = ready.expect(BROKEN);
+        self.spawner.leave(first, tickets);
+    }
+
     /// At most so many tasks made by the dataflow's closure are not over at a time: whoever makes one more waits until half of them are. 4096 if nothing
     /// is said.
     ///
@@ -176,13 +207,16 @@ impl<'env> sealed::Maker<'env> for Flow<'_, 'env> {
             });
             let (id, job) = made.or_unwind();
             job.into_iter().for_each(|job| self.spawner.run(job));
-            return id.unwrap_or_else(|| panic!("{TAKEN}"));
+            return id.unwrap_or_else(|error| panic!("{error}"));
         }
         let made = self.graph.visit(|graph, _, hidden| {
             let id = graph.register(&mut fresh, parent, handle, hidden)?;
-            Some((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
+            Ok((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
         });
-        let Some((id, (ready, tickets), full, _over)) = made.expect(BROKEN) else { panic!("{TAKEN}") };
+        let (id, (ready, tickets), full, _over) = match made.expect(BROKEN) {
+            Ok(made) => made,
+            Err::<_, &str>(error) => panic!("{error}"),
+        };
         self.spawner.leave(ready, tickets);
         if full {
             self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();
@@ -257,7 +291,7 @@ impl<'f, 'env, R> TaskHandle<'f, 'env, R> {
     #[track_caller]
     pub fn join(mut self) -> Result<R, TaskError> {
         let id = self.id();
-        self.graph.ask(|graph, caller, hidden| graph.join(id, caller, hidden), None).or_unwind();
+        let _over = self.graph.ask(|graph, caller, hidden| graph.join(id, caller, hidden), None).or_unwind();
         if let Some((error, _)) = self.graph.visit(|graph, _, _| graph.tell_handle(id)).flatten() {
             return Err(error);
         }

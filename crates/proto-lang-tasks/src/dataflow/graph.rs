@@ -29,21 +29,26 @@
 //! Slots, and places for what waits in lanes, where there are more than there ever were: both are kept.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use proto_core::{Caller, EnvCell, Hidden, Key, Keyed, Suspended, TaskScope};
 
+use super::access::Access;
 use super::data::Chain;
 use super::failure::TaskError;
 use super::flow::TaskId;
 use super::job::{Job, Payload, work};
 use super::lanes::{Lanes, Mode, Pool, Token, WHOLE};
+use super::nest::Inner;
 
 /// The priority of a task of which nothing was said.
 pub(super) const USUAL: u8 = 128;
 
 /// The slot of who made the graph.
 pub(super) const ROOT: u32 = 0;
+
+/// No slot, or no access.
+pub(super) const NONE: u32 = u32::MAX;
 
 /// See the head of this file.
 pub(super) struct Graph<'env> {
@@ -56,8 +61,8 @@ pub(super) struct Graph<'env> {
     in_flight: usize,
     pub(super) limit: usize,
     throttled: Option<Suspended<()>>,
-    /// Ready tasks, once there was one that is to go before others.
-    heap: Option<BinaryHeap<Ranked<'env>>>,
+    /// Ready tasks by priority, then in the order of their becoming ready; once there was one that is to go before others.
+    heap: Option<BTreeMap<Rank, Box<Job<'env>>>>,
     ranks: u64,
     /// The first panic that nobody was told of.
     panic: Option<(TaskError, Payload)>,
@@ -68,6 +73,7 @@ pub(super) struct Graph<'env> {
     done: Option<Box<Job<'env>>>,
     /// Kept for its memory.
     granted: Vec<u32>,
+    cut: Vec<u32>,
     retry: Vec<u32>,
     /// The tasks stay, to be run again.
     kept: bool,
@@ -75,60 +81,47 @@ pub(super) struct Graph<'env> {
 
 /// What is known of a task, in a line of memory of its own.
 #[repr(align(64))]
-struct Slot<'env> {
+pub(super) struct Slot<'env> {
     generation: u32,
     /// In how many lanes it waits.
     waits: u32,
     /// The tasks it made that are not over.
-    children: u32,
+    pub(super) children: u32,
     /// Itself, and who holds a handle.
-    uses: u32,
-    parent: u32,
-    over: bool,
+    pub(super) uses: u32,
+    pub(super) parent: u32,
+    pub(super) over: bool,
     job: Option<Box<Job<'env>>>,
     /// What few tasks have.
     rare: Option<Box<Rare<'env>>>,
 }
 
 #[derive(Default)]
-struct Rare<'env> {
-    failure: Option<TaskError>,
+pub(super) struct Rare<'env> {
+    pub(super) failure: Option<TaskError>,
     /// Why the first of its children that failed did; until it is told.
-    failed: Option<TaskError>,
+    pub(super) failed: Option<TaskError>,
     /// Who waits for the task: to go on after it, or to run it.
     joiner: Option<Suspended<Joined<'env>>>,
     /// The task itself, which waits for its children.
-    waiter: Option<Suspended<()>>,
+    waiter: Option<Suspended<bool>>,
     /// In a kept graph: for how many tasks it waits, and which wait for it.
     before: u32,
     after: Vec<u32>,
+    /// In a task that nests: its accesses, and how much keeps it from being over besides its children: its closure, and events.
+    pub(super) inner: Vec<Inner<'env>>,
+    pub(super) open: u32,
+    /// The task and the access that a proxy stands for.
+    pub(super) stands_for: Option<(u32, u32)>,
 }
 
 impl<'env> Slot<'env> {
-    fn rare(&mut self) -> &mut Rare<'env> {
+    pub(super) fn rare(&mut self) -> &mut Rare<'env> {
         self.rare.get_or_insert_default()
     }
 }
 
-/// A ready task in the order of its priority, then of its becoming ready.
-struct Ranked<'env>(u8, Reverse<u64>, Box<Job<'env>>);
-
-impl PartialEq for Ranked<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-impl Eq for Ranked<'_> {}
-impl PartialOrd for Ranked<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Ranked<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
+type Rank = (Reverse<u8>, u64);
 
 /// Jobs that are chained, to be dropped one after the other.
 pub(super) struct Over<'env>(Option<Box<Job<'env>>>);
@@ -144,8 +137,11 @@ impl Drop for Over<'_> {
 /// What became ready: a chain of tasks, or its first and how many others are to be fetched.
 pub(super) type Ready<'env> = (Option<Box<Job<'env>>>, u32);
 
-/// What a task's joiner gets: nothing if it is over; the task if it is ready, for who runs it itself.
-pub(super) type Joined<'env> = (Option<TaskId>, Option<Box<Job<'env>>>);
+/// What a task's joiner gets: the task if it is ready, for who runs it itself; else it is over, or could not be made.
+pub(super) type Joined<'env> = (Result<TaskId, &'static str>, Option<Box<Job<'env>>>);
+
+const GIVEN: &str = "a task that is made is there";
+const TAKEN: &str = "a task declares data that another dataflow has, which has not ended";
 
 impl<'env> Graph<'env> {
     pub(super) fn new(kept: bool) -> Graph<'env> {
@@ -165,6 +161,7 @@ impl<'env> Graph<'env> {
             ready: None,
             done: None,
             granted: Vec::new(),
+            cut: Vec::new(),
             retry: Vec::new(),
             kept,
         };
@@ -172,7 +169,7 @@ impl<'env> Graph<'env> {
         graph
     }
 
-    fn slot(&mut self, parent: u32) -> u32 {
+    pub(super) fn slot(&mut self, parent: u32) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
             let fresh =
                 Slot { generation: 0, waits: 0, children: 0, uses: 1, parent, over: false, job: None, rare: None };
@@ -184,7 +181,7 @@ impl<'env> Graph<'env> {
         index
     }
 
-    fn at(&mut self, slot: u32) -> &mut Slot<'env> {
+    pub(super) fn at(&mut self, slot: u32) -> &mut Slot<'env> {
         &mut self.slots[slot as usize]
     }
 
@@ -193,18 +190,34 @@ impl<'env> Graph<'env> {
         self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)
     }
 
-    /// Takes a new task of `parent` in. `None`: another graph has what it declares.
+    pub(super) fn all_parts(&mut self) -> (&mut Key, &mut [Slot<'env>], &mut Pool, &mut Vec<u32>) {
+        (&mut self.key, &mut self.slots, &mut self.pool, &mut self.granted)
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut Key, &mut [Slot<'env>], &mut Pool) {
+        (&mut self.key, &mut self.slots, &mut self.pool)
+    }
+
+    /// Takes a new task of `parent` in.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not be made.
     pub(super) fn register(
         &mut self,
         fresh: &mut Option<Box<Job<'env>>>,
         parent: u32,
         handle: bool,
         hidden: &mut Hidden<'_>,
-    ) -> Option<TaskId> {
-        if !fresh.as_ref()?.accesses.iter().all(|access| access.chain.is_kept(&mut self.key)) {
-            return None;
+    ) -> Result<TaskId, &'static str> {
+        let job = fresh.as_mut().expect(GIVEN);
+        if !job.accesses.iter().all(|access| access.chain.is_kept(&mut self.key)) {
+            return Err(TAKEN);
         }
-        let mut job = fresh.take()?;
+        if let Some(error) = self.find_inner(parent, job) {
+            return Err(error);
+        }
+        let mut job = fresh.take().expect(GIVEN);
         let index = self.slot(parent);
         job.slot = index;
         self.at(parent).children += 1;
@@ -212,21 +225,12 @@ impl<'env> Graph<'env> {
         if job.priority != USUAL {
             self.heap.get_or_insert_default();
         }
-        let Graph { key, data, slots, pool, .. } = self;
         let mut waits = 0;
-        for access in &job.accesses {
-            let chain = access.chain.open(key);
-            if !chain.noted {
-                chain.noted = true;
-                data.push(access.chain);
-            }
-            // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
-            let mut own = 0;
-            waits += chain.lanes.arrive(&access.range, index, access.mode, pool, |task| match task == index {
-                true => own += 1,
-                false => slots[task as usize].waits += 1,
-            });
-            waits += own;
+        for access in job.accesses.iter().filter(|access| !access.weak) {
+            waits += self.arrive(index, parent, access);
+        }
+        if job.nests {
+            self.prepare(index, parent, &job);
         }
         let slot = self.at(index);
         slot.waits = waits;
@@ -236,7 +240,35 @@ impl<'env> Graph<'env> {
             0 => self.admit(job, hidden),
             _ => slot.job = Some(job),
         }
-        Some(id)
+        self.go_on(hidden);
+        Ok(id)
+    }
+
+    /// Puts an access into its lanes. Gives in how many it waits.
+    #[inline]
+    pub(super) fn arrive(&mut self, index: u32, parent: u32, access: &Access<'env>) -> u32 {
+        let Graph { key, data, slots, pool, cut, .. } = self;
+        let chain = access.chain.open(key);
+        if !chain.noted {
+            chain.noted = true;
+            data.push(access.chain);
+        }
+        let mut waits = match access.inner {
+            NONE => chain.lanes.arrive(&access.range, index, access.mode, pool, |task| cut.push(task)),
+            inner => {
+                let lanes = &mut slots[parent as usize].rare().inner[inner as usize].lanes;
+                lanes.arrive(&access.range, index, access.mode, pool, |task| cut.push(task))
+            }
+        };
+        // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
+        for task in cut.drain(..) {
+            match task == index {
+                true => waits += 1,
+                false => slots[task as usize].waits += 1,
+            }
+        }
+        self.at(index).waits = waits;
+        waits
     }
 
     /// All lanes of a task are granted: it is ready if it can have its tokens.
@@ -247,8 +279,15 @@ impl<'env> Graph<'env> {
         for at in 0..job.accesses.len() {
             let Job { slot, accesses, failure, combining, .. } = &mut *job;
             let access = &mut accesses[at];
+            if access.weak {
+                continue;
+            }
+            if access.inner != NONE && failure.is_none() {
+                let parent = self.at(*slot).parent;
+                *failure = self.lanes(parent, access).0.poison(&access.range).filter(|_| access.mode != Mode::OUTPUT);
+            }
             let chain = access.chain.open(&mut self.key);
-            if access.mode != Mode::OUTPUT && failure.is_none() {
+            if access.inner == NONE && access.mode != Mode::OUTPUT && failure.is_none() {
                 *failure = chain.lanes.poison(&access.range);
             }
             if failure.is_some() {
@@ -271,7 +310,7 @@ impl<'env> Graph<'env> {
         if job.undeferred && !job.combining {
             if let Some(joiner) = self.at(job.slot).rare().joiner.take() {
                 let id = TaskId { slot: job.slot, generation: self.at(job.slot).generation };
-                match hidden.resume(joiner, (Some(id), Some(job))) {
+                match hidden.resume(joiner, (Ok(id), Some(job))) {
                     Ok(_) => return,
                     Err((_, back)) => job = back.expect("a job that was not taken comes back"),
                 }
@@ -289,7 +328,7 @@ impl<'env> Graph<'env> {
         while let Some(mut job) = ready {
             ready = job.next.take();
             self.ranks += 1;
-            heap.push(Ranked(job.priority, Reverse(self.ranks), job));
+            heap.insert((Reverse(job.priority), self.ranks), job);
             tickets += 1;
         }
         if fetches && tickets > 0 { (self.fetch(), tickets - 1) } else { (None, tickets) }
@@ -297,7 +336,7 @@ impl<'env> Graph<'env> {
 
     /// The task that a ticket is for: of those that are ready, the one to go first.
     pub(super) fn fetch(&mut self) -> Option<Box<Job<'env>>> {
-        self.heap.as_mut()?.pop().map(|ranked| ranked.2)
+        self.heap.as_mut()?.pop_first().map(|(_, job)| job)
     }
 
     /// A task has run, or was not to run. Takes it if it is not over: it is to be combined.
@@ -321,7 +360,7 @@ impl<'env> Graph<'env> {
                     retry.append(blocked);
                 }
             }
-            if combine {
+            if combine || job.nests || access.inner != NONE {
                 continue;
             }
             if access.mode == Mode::OUTPUT || (job.failure.is_some() && access.mode != Mode::READ) {
@@ -331,14 +370,22 @@ impl<'env> Graph<'env> {
                 chain.lanes.leave(&access.range, pool, |task| granted.push(task));
             }
         }
+        let slot = job.slot;
         if combine {
             job.combining = true;
             self.admit(job, hidden);
         } else if self.kept {
             self.rest(job, hidden);
         } else {
-            let failure = job.failure.take();
-            self.over(job.slot, failure.clone(), hidden);
+            let (failure, parent) = (job.failure.take(), self.at(slot).parent);
+            if job.nests {
+                self.close(slot, failure.clone(), true, hidden);
+            } else {
+                for access in job.accesses.iter().filter(|access| access.inner != NONE) {
+                    self.leave(parent, access, failure.as_ref());
+                }
+                self.over(slot, failure.clone(), hidden);
+            }
             // A closure that was not run may have something to say when it is dropped.
             if failure.is_some() {
                 *done = Some(job);
@@ -347,14 +394,26 @@ impl<'env> Graph<'env> {
                 self.done = Some(job);
             }
         }
+        self.go_on(hidden);
+        self.take_ready(true)
+    }
+
+    /// Carries on with what has been granted, and with what may try again.
+    pub(super) fn go_on(&mut self, hidden: &mut Hidden<'_>) {
         let mut next = 0;
         while let Some(&task) = self.granted.get(next) {
             next += 1;
             let slot = self.at(task);
             slot.waits -= 1;
-            if slot.waits == 0 {
-                let job = slot.job.take().expect("a task that waits lies in its slot");
-                self.admit(job, hidden);
+            if slot.waits > 0 {
+                continue;
+            }
+            match slot.job.take() {
+                Some(job) => self.admit(job, hidden),
+                None => {
+                    let (task, access) = self.at(task).rare().stands_for.expect("who waits without a job is a proxy");
+                    self.let_children(task, access as usize);
+                }
             }
         }
         self.granted.clear();
@@ -365,18 +424,18 @@ impl<'env> Graph<'env> {
             self.admit(job, hidden);
         }
         self.retry.clear();
-        self.take_ready(true)
     }
 
     /// A task is over, and so are its children.
-    fn over(&mut self, index: u32, failure: Option<TaskError>, hidden: &mut Hidden<'_>) {
+    pub(super) fn over(&mut self, index: u32, failure: Option<TaskError>, hidden: &mut Hidden<'_>) {
         let slot = self.at(index);
+        let id = TaskId { slot: index, generation: slot.generation };
         slot.over = true;
         if failure.is_some() {
             slot.rare().failure.clone_from(&failure);
         }
         if let Some(joiner) = slot.rare.as_mut().and_then(|rare| rare.joiner.take()) {
-            let _ = hidden.resume(joiner, (None, None));
+            let _ = hidden.resume(joiner, (Ok(id), None));
         }
         let parent = slot.parent;
         self.drop_use(index);
@@ -401,8 +460,9 @@ impl<'env> Graph<'env> {
         above.children -= 1;
         if above.children == 0 {
             if let Some(waiter) = above.rare.as_mut().and_then(|rare| rare.waiter.take()) {
-                let _ = hidden.resume(waiter, ());
+                let _ = hidden.resume(waiter, true);
             }
+            self.over_if_done(parent, hidden);
         }
     }
 
@@ -474,7 +534,7 @@ impl<'env> Graph<'env> {
         Some(self.with_panic(failure))
     }
 
-    fn drop_use(&mut self, index: u32) {
+    pub(super) fn drop_use(&mut self, index: u32) {
         let slot = self.at(index);
         slot.uses -= 1;
         if slot.uses == 0 {
@@ -502,10 +562,12 @@ impl<'env> Graph<'env> {
         }
     }
 
-    /// Keeps a task, or the root, waiting until all it has made is over.
-    pub(super) fn wait(&mut self, index: u32, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        match self.at(index).children {
-            0 => hidden.answer(caller, ()),
+    /// Keeps a task, or the root, waiting until all it has made is over. `false`: it would wait for itself.
+    pub(super) fn wait(&mut self, index: u32, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
+        let children = self.at(index).children;
+        match children {
+            0 => hidden.answer(caller, true),
+            _ if index != ROOT && self.waits_for_itself(index) => hidden.answer(caller, false),
             _ => self.at(index).rare().waiter = Some(hidden.suspend(caller)),
         }
     }
@@ -521,7 +583,7 @@ impl<'env> Graph<'env> {
     ) {
         let id = self.register(fresh, parent, handle, hidden);
         match (id, self.ready.take()) {
-            (Some(id), None) => self.at(id.slot).rare().joiner = Some(hidden.suspend(caller)),
+            (Ok(id), None) => self.at(id.slot).rare().joiner = Some(hidden.suspend(caller)),
             (id, ready) => hidden.answer(caller, (id, ready)),
         }
     }
@@ -529,7 +591,7 @@ impl<'env> Graph<'env> {
     /// Keeps the caller waiting until the task is over.
     pub(super) fn join(&mut self, id: TaskId, caller: Caller<'_, Joined<'env>>, hidden: &mut Hidden<'_>) {
         match self.find(id).filter(|slot| !slot.over) {
-            None => hidden.answer(caller, (None, None)),
+            None => hidden.answer(caller, (Ok(id), None)),
             Some(slot) => slot.rare().joiner = Some(hidden.suspend(caller)),
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Job<'env, B: ?Sized = dyn Body<'env> + 'env> {
     pub(super) priority: u8,
     /// Some access is a reduction.
     pub(super) reduces: bool,
+    /// It may make tasks.
+    pub(super) nests: bool,
     /// Whoever made it runs it.
     pub(super) undeferred: bool,
     /// The next one of those that became ready at once.

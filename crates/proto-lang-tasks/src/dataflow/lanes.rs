@@ -300,6 +300,13 @@ impl Lanes {
         idle
     }
 
+    /// Whether somebody waits in a lane.
+    pub(super) fn is_awaited(&mut self) -> bool {
+        let mut awaited = false;
+        self.each(&WHOLE, |lane| awaited |= !lane.queue.is_empty());
+        awaited
+    }
+
     /// Why what is there is not what it should be.
     #[inline]
     pub(super) fn poison(&mut self, range: &Range<usize>) -> Option<TaskError> {

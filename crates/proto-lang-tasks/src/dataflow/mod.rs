@@ -18,6 +18,7 @@
 //! | `data` | [`Data`]: what tasks read and write |
 //! | `lanes` | the order of the accesses to one datum |
 //! | `graph` | the environment: which task waits for what |
+//! | `nest` | tasks that make tasks |
 //! | `kept` | [`KeptGraph`]: a graph that is made once and run again |
 //! | `job` | a task that was made, and running it |
 //! | `failure` | [`TaskError`]: why one has not done what it was to do |
@@ -31,6 +32,7 @@ mod graph;
 mod job;
 mod kept;
 mod lanes;
+mod nest;
 
 pub use self::access::{Accesses, Declare, Gives, ReadAccess, ReduceAccess, Reduction, WriteAccess};
 pub use self::builder::{Maker, TaskBuilder};
