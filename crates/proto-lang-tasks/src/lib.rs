@@ -22,6 +22,8 @@
 //! | make tasks that run when what they read is there | [`dataflow`], [`Flow::task`] |
 //! | have data that tasks share, without locks | [`Data`]; parts of a slice: [`Data::range`], [`Data::tiles`] |
 //! | say what a task does with them | [`TaskBuilder`] |
+//! | make tasks within tasks | [`TaskBuilder::nest`] |
+//! | put tasks in order by their names, or wait for something outside | [`Flow::precedes`], [`Flow::event`] |
 //! | run the same graph again and again, or draw it | [`KeptGraph`] |
 //! | wait | [`Flow::taskwait`], [`Flow::taskwait_on`], [`TaskHandle::join`] |
 

@@ -51,11 +51,19 @@ impl<'env> Access<'env> {
         std::mem::replace(&mut self.token, Token::None)
     }
 
+    fn overlaps(&self, other: &Access<'_>) -> bool {
+        let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
+        std::ptr::eq(std::ptr::from_ref(self.chain), std::ptr::from_ref(other.chain).cast()) && overlap
+    }
+
     /// Whether one task cannot have both.
     pub(super) fn excludes(&self, other: &Access<'env>) -> bool {
-        let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
-        let share = self.mode == other.mode && self.mode.shares();
-        std::ptr::eq(self.chain, other.chain) && overlap && !share
+        self.overlaps(other) && !(self.mode == other.mode && self.mode.shares())
+    }
+
+    /// Whether the other, of a later task, waits for this one.
+    pub(super) fn orders(&self, other: &Access<'_>) -> bool {
+        self.overlaps(other) && (self.mode != other.mode || matches!(self.mode, Mode::INOUT | Mode::OUTPUT))
     }
 }
 
@@ -281,6 +289,7 @@ macro_rules! arity {
         }
 
         impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, M, ($($access,)*)> {
+            #[inline]
             #[track_caller]
             fn make<F>(self, f: F) -> TaskId
             where
@@ -293,6 +302,7 @@ macro_rules! arity {
 
         impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Flow<'f, 'env>, ($($access,)*)> {
             #[doc = $doc]
+            #[inline]
             #[track_caller]
             pub fn run<F>(self, f: F) -> TaskId
             where

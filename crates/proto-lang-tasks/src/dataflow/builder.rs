@@ -41,6 +41,8 @@ pub(super) struct Spec<'env> {
     label: &'env str,
     priority: u8,
     undeferred: bool,
+    at_once: bool,
+    held: bool,
     handle: bool,
 }
 
@@ -65,7 +67,7 @@ pub(super) mod sealed {
 
 impl<'b, M> TaskBuilder<'b, '_, M, ()> {
     pub(super) fn new(maker: &'b M) -> Self {
-        let spec = Spec { label: "", priority: USUAL, undeferred: false, handle: false };
+        let spec = Spec { label: "", priority: USUAL, undeferred: false, at_once: false, held: false, handle: false };
         TaskBuilder { maker, accesses: (), weak: Vec::new(), nests: false, spec }
     }
 }
@@ -236,6 +238,40 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
         self
     }
 
+    /// All tasks that the task [makes](TaskBuilder::nest), and those that they make, are [undeferred](TaskBuilder::undeferred): a way to end the cutting of
+    /// work that is small enough, with the same code.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, Flow, dataflow};
+    ///
+    /// fn sum<'env>(df: &Flow<'_, 'env>, cells: &'env Data<[u64]>, start: usize, end: usize) {
+    ///     let task = df.task().weak_inout(cells.range(start..end));
+    ///     let task = if end - start < 100 { task.at_once() } else { task };
+    ///     task.nest(move |df| match end - start {
+    ///         1 => _ = df.task().inout(cells.range(start..end)).run(|cell| cell[0] += 1),
+    ///         _ => {
+    ///             sum(df, cells, start, start.midpoint(end));
+    ///             sum(df, cells, start.midpoint(end), end);
+    ///         }
+    ///     });
+    /// }
+    /// let cells = Data::from(vec![0; 300]);
+    /// dataflow(|df| sum(df, &cells, 0, 300));
+    /// assert_eq!(*cells.into_boxed_slice(), [1; 300]);
+    /// ```
+    pub fn at_once(mut self) -> Self {
+        self.spec.at_once = true;
+        self
+    }
+
+    /// The task does not begin before [`Flow::start`](super::Flow::start), or the next wait: so it can be put in order by [`Flow::precedes`](super::Flow::precedes).
+    pub fn held(mut self) -> Self {
+        self.spec.held = true;
+        self
+    }
+
     pub(super) fn kept(mut self) -> Self {
         self.spec.handle = true;
         self
@@ -248,17 +284,24 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
         accesses: impl IntoIterator<Item = Access<'env>>,
         body: impl FnOnce(A) -> B,
     ) -> TaskId {
-        let Spec { label, priority, undeferred, handle } = self.spec;
-        let accesses = SmallVec::from_iter(accesses.into_iter().chain(self.weak));
+        let Spec { label, priority, undeferred, at_once, held, handle } = self.spec;
+        let mut list = SmallVec::new();
+        accesses.into_iter().for_each(|access| list.push(access));
+        if !self.weak.is_empty() {
+            list.extend(self.weak);
+        }
         let job = Box::new(Job {
-            reduces: accesses.iter().any(|access: &Access<'_>| access.mode.reduces()),
+            reduces: list.iter().any(|access: &Access<'_>| access.mode.reduces()),
             slot: 0,
             combining: false,
             nests: self.nests,
             priority,
             undeferred,
+            at_once,
+            held,
+            seq: 0,
             next: None,
-            accesses,
+            accesses: list,
             label,
             place: Location::caller(),
             failure: None,

@@ -5,6 +5,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 /// Why a task gave no result, or data hold no value to go on with: the task that panicked first, or that the graph was cancelled.
+/// Also why a task cannot come [before](super::Flow::precedes) another.
 ///
 /// # Examples
 ///
@@ -25,6 +26,7 @@ pub struct TaskError(Arc<Cause>);
 
 enum Cause {
     Cancelled,
+    Cycle(Vec<String>),
     Panicked { label: String, place: &'static Location<'static>, message: String },
 }
 
@@ -46,6 +48,10 @@ impl TaskError {
         TaskError(Arc::new(Cause::Panicked { label: label.to_owned(), place, message }))
     }
 
+    pub(super) fn cycle(names: Vec<String>) -> TaskError {
+        TaskError(Arc::new(Cause::Cycle(names)))
+    }
+
     /// Whether both are of one cause.
     pub(super) fn is(&self, other: &TaskError) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -62,6 +68,7 @@ impl fmt::Display for TaskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Cause::Cancelled => f.write_str("the graph was cancelled"),
+            Cause::Cycle(names) => write!(f, "a cycle: {} → {}", names.join(" → "), names[0]),
             Cause::Panicked { label, place, message } if label.is_empty() => {
                 write!(f, "the task made at {place} panicked: {message}")
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use proto_core::{EnvCell, Grant, Guarded, OrUnwind};
+use proto_core::{EnvCell, ExternalEvent, ExternalWaker, Grant, Guarded, OrUnwind, external};
 
 use super::access::{Access, Declare, WriteAccess};
 use super::builder::{TaskBuilder, sealed};
@@ -29,6 +29,8 @@ pub struct Flow<'f, 'env> {
     graph: &'f EnvCell<Graph<'env>>,
     /// Its slot.
     task: u32,
+    /// All that is made here is undeferred.
+    at_once: bool,
     stays: PhantomData<*const ()>,
 }
 
@@ -40,6 +42,8 @@ pub(super) trait Spawn<'env> {
     fn run(&self, job: Box<Job<'env>>);
     /// Runs what nobody has begun.
     fn sync(&self);
+    /// Ends what keeps the task from being over when the event has come.
+    fn end_after(&self, event: ExternalEvent<()>, task: u32);
 }
 
 impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
@@ -59,6 +63,20 @@ impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
     fn sync(&self) {
         self.scope.sync();
     }
+
+    fn end_after(&self, event: ExternalEvent<()>, task: u32) {
+        let this = *self;
+        this.scope.spawn(move || {
+            let _ = event.wait(None);
+            let ready = this.graph.update(|graph, _, hidden| {
+                graph.close(task, None, false, hidden);
+                graph.go_on(hidden);
+                graph.take_ready(false)
+            });
+            let (first, tickets) = ready.expect(BROKEN);
+            this.leave(first, tickets);
+        });
+    }
 }
 
 impl fmt::Debug for Flow<'_, '_> {
@@ -75,8 +93,8 @@ pub struct TaskId {
 }
 
 impl<'f, 'env> Flow<'f, 'env> {
-    pub(super) fn new(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>, task: u32) -> Self {
-        Flow { spawner, graph, task, stays: PhantomData }
+    pub(super) fn new(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>, task: u32, at_once: bool) -> Self {
+        Flow { spawner, graph, task, at_once, stays: PhantomData }
     }
 
     /// A task, to be told what it declares and does.
@@ -110,6 +128,7 @@ impl<'f, 'env> Flow<'f, 'env> {
     #[track_caller]
     pub(super) fn settle(&self) -> Result<(), (TaskError, Option<Payload>)> {
         let task = self.task;
+        self.change(|graph| graph.start_all(task));
         if task == ROOT {
             self.spawner.sync();
         }
@@ -142,6 +161,7 @@ impl<'f, 'env> Flow<'f, 'env> {
         P: Target<'env>,
         WriteAccess<P>: Declare<'env> + 'env,
     {
+        self.change(|graph| graph.start_all(self.task));
         if let Err(error) = self.task().inout(data).undeferred().result(|_| ()).join() {
             panic!("{error}");
         }
@@ -168,13 +188,95 @@ impl<'f, 'env> Flow<'f, 'env> {
     /// ```
     pub fn release(&self, data: impl Target<'env>) {
         let (access, task) = (Access::new(&data, Mode::INOUT), self.task);
-        let ready = self.graph.visit(|graph, _, hidden| {
-            graph.release(task, &access);
+        self.change(|graph| graph.release(task, &access));
+    }
+
+    /// Changes something, and leaves what becomes ready to the cores.
+    fn change<R>(&self, change: impl FnOnce(&mut Graph<'env>) -> R) -> R {
+        let changed = self.graph.visit(|graph, _, hidden| {
+            let result = change(graph);
             graph.go_on(hidden);
-            graph.take_ready(false)
+            (result, graph.take_ready(false))
         });
-        let (first, tickets) = ready.expect(BROKEN);
+        let (result, (first, tickets)) = changed.expect(BROKEN);
         self.spawner.leave(first, tickets);
+        result
+    }
+
+    /// Lets a task that was made [held](TaskBuilder::held) begin, when it may. So does the next wait here, for all.
+    pub fn start(&self, task: TaskId) {
+        self.change(|graph| graph.start_held(task));
+    }
+
+    /// `after`, which is [held](TaskBuilder::held), begins when `before` is over, whatever they declare. If that fails, it does not run, and fails, too.
+    ///
+    /// # Errors
+    ///
+    /// The cycle of tasks, by their labels, that this would close. Nothing is changed then.
+    ///
+    /// # Panics
+    ///
+    /// If `after` is not held.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let order = Data::new(Vec::new());
+    /// dataflow(|df| {
+    ///     let task = |name| df.task().label(name).held().commutative(&order).run(move |order| order.push(name));
+    ///     let (bake, mix, eat) = (task("bake"), task("mix"), task("eat"));
+    ///     df.precedes(mix, bake)?;
+    ///     df.precedes(bake, eat)?;
+    ///     let error = df.precedes(eat, mix).expect_err("nobody eats first");
+    ///     assert_eq!(error.to_string(), "a cycle: mix → bake → eat → mix");
+    ///     df.taskwait();
+    ///     Ok::<_, proto_lang_tasks::TaskError>(())
+    /// })?;
+    /// assert_eq!(order.into_inner(), ["mix", "bake", "eat"]);
+    /// # Ok::<(), proto_lang_tasks::TaskError>(())
+    /// ```
+    #[track_caller]
+    pub fn precedes(&self, before: TaskId, after: TaskId) -> Result<(), TaskError> {
+        let error = self.change(|graph| graph.precede(before, after).err());
+        match error {
+            None => Ok(()),
+            Some(Some(cycle)) => Err(cycle),
+            Some(None) => panic!("only a task that is held can be made to wait for another"),
+        }
+    }
+
+    /// Keeps the task that has this from being over, and its successors from beginning, until the waker wakes, or it and its clones are dropped: for something that the task has begun
+    /// outside, such as a transfer.
+    ///
+    /// # Panics
+    ///
+    /// If this is not the flow of a task that [nests](TaskBuilder::nest).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::{Data, dataflow};
+    ///
+    /// let (x, y) = (Data::new(0), Data::new(0));
+    /// dataflow(|df| {
+    ///     df.task().inout(&x).nest(|df, x| {
+    ///         let transfer = df.event();
+    ///         *x = 1;
+    ///         std::thread::spawn(move || transfer.wake(()));
+    ///     });
+    ///     df.task().input(&x).output(&y).run(|x, y| *y = *x); // after the transfer
+    /// });
+    /// assert_eq!(y.into_inner(), 1);
+    /// ```
+    #[track_caller]
+    pub fn event(&self) -> ExternalWaker<()> {
+        assert_ne!(self.task, ROOT, "an event keeps a task that nests from being over");
+        let (event, waker) = external();
+        self.change(|graph| graph.at(self.task).rare().open += 1);
+        self.spawner.end_after(event, self.task);
+        waker
     }
 
     /// At most so many tasks made by the dataflow's closure are not over at a time: whoever makes one more waits until half of them are. 4096 if nothing
@@ -198,8 +300,11 @@ impl<'f, 'env> Flow<'f, 'env> {
 #[expect(private_interfaces, reason = "it is sealed")]
 impl<'env> sealed::Maker<'env> for Flow<'_, 'env> {
     #[track_caller]
-    fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId {
-        let undeferred = job.undeferred;
+    fn submit(&self, mut job: Box<Job<'env>>, handle: bool) -> TaskId {
+        job.at_once |= self.at_once;
+        let undeferred = job.undeferred || self.at_once;
+        job.undeferred = undeferred;
+        assert!(!(undeferred && job.held), "a task that is held cannot be undeferred: its maker would wait for itself");
         let (parent, mut fresh) = (self.task, Some(job));
         if undeferred {
             let made = self.graph.ask_binding(|graph, caller, hidden| {

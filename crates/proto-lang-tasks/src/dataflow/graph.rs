@@ -75,6 +75,8 @@ pub(super) struct Graph<'env> {
     granted: Vec<u32>,
     cut: Vec<u32>,
     retry: Vec<u32>,
+    /// Tasks that were not started yet.
+    held: Vec<TaskId>,
     /// The tasks stay, to be run again.
     kept: bool,
 }
@@ -83,8 +85,8 @@ pub(super) struct Graph<'env> {
 #[repr(align(64))]
 pub(super) struct Slot<'env> {
     generation: u32,
-    /// In how many lanes it waits.
-    waits: u32,
+    /// In how many lanes it waits, and for how many tasks by name.
+    pub(super) waits: u32,
     /// The tasks it made that are not over.
     pub(super) children: u32,
     /// Itself, and who holds a handle.
@@ -105,9 +107,12 @@ pub(super) struct Rare<'env> {
     joiner: Option<Suspended<Joined<'env>>>,
     /// The task itself, which waits for its children.
     waiter: Option<Suspended<bool>>,
-    /// In a kept graph: for how many tasks it waits, and which wait for it.
+    /// In a kept graph: for how many tasks it waits.
     before: u32,
-    after: Vec<u32>,
+    /// Tasks that wait for this one, whatever they declare; in a kept graph all that do.
+    pub(super) after: Vec<u32>,
+    /// It waits to be started.
+    pub(super) held: bool,
     /// In a task that nests: its accesses, and how much keeps it from being over besides its children: its closure, and events.
     pub(super) inner: Vec<Inner<'env>>,
     pub(super) open: u32,
@@ -163,6 +168,7 @@ impl<'env> Graph<'env> {
             granted: Vec::new(),
             cut: Vec::new(),
             retry: Vec::new(),
+            held: Vec::new(),
             kept,
         };
         graph.slot(ROOT);
@@ -186,7 +192,7 @@ impl<'env> Graph<'env> {
     }
 
     /// The slot of a task that is not over, or has a handle.
-    fn find(&mut self, id: TaskId) -> Option<&mut Slot<'env>> {
+    pub(super) fn find(&mut self, id: TaskId) -> Option<&mut Slot<'env>> {
         self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)
     }
 
@@ -221,7 +227,8 @@ impl<'env> Graph<'env> {
         let index = self.slot(parent);
         job.slot = index;
         self.at(parent).children += 1;
-        self.in_flight += usize::from(parent == ROOT);
+        self.ranks += 1;
+        job.seq = self.ranks;
         if job.priority != USUAL {
             self.heap.get_or_insert_default();
         }
@@ -236,7 +243,14 @@ impl<'env> Graph<'env> {
         slot.waits = waits;
         slot.uses += u32::from(handle);
         let id = TaskId { slot: index, generation: slot.generation };
-        match waits {
+        if job.held {
+            (slot.waits, slot.rare().held) = (waits + 1, true);
+            self.held.push(id);
+        } else {
+            self.in_flight += usize::from(parent == ROOT);
+        }
+        let slot = self.at(index);
+        match slot.waits {
             0 => self.admit(job, hidden),
             _ => slot.job = Some(job),
         }
@@ -261,13 +275,13 @@ impl<'env> Graph<'env> {
             }
         };
         // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
-        for task in cut.drain(..) {
+        while let Some(task) = cut.pop() {
             match task == index {
                 true => waits += 1,
                 false => slots[task as usize].waits += 1,
             }
         }
-        self.at(index).waits = waits;
+        slots[index as usize].waits = waits;
         waits
     }
 
@@ -438,6 +452,11 @@ impl<'env> Graph<'env> {
             let _ = hidden.resume(joiner, (Ok(id), None));
         }
         let parent = slot.parent;
+        for task in slot.rare.as_mut().map_or(Vec::new(), |rare| std::mem::take(&mut rare.after)) {
+            let waiting = self.at(task).job.as_mut().expect("a task that waits lies in its slot");
+            waiting.failure = waiting.failure.take().or_else(|| failure.clone());
+            self.granted.push(task);
+        }
         self.drop_use(index);
         if failure.is_some() {
             let failed = &mut self.at(parent).rare().failed;
@@ -506,13 +525,29 @@ impl<'env> Graph<'env> {
         self.slots.len() as u32
     }
 
-    /// The tasks of a kept graph, and which wait for each.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (u32, &Job<'env>, &[u32])> {
-        let slots = self.slots.iter().zip(0..).skip(1);
-        slots.filter_map(|(slot, at)| {
-            let after = slot.rare.as_ref().map_or(&[][..], |rare| &rare.after);
-            Some((at, slot.job.as_deref()?, after))
-        })
+    /// The tasks that lie in their slots, and where.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, &Job<'env>)> {
+        self.slots.iter().zip(0..).filter_map(|(slot, at)| Some((at, slot.job.as_deref()?)))
+    }
+
+    /// A task that lies in its slot.
+    pub(super) fn job(&self, index: u32) -> Option<&Job<'env>> {
+        self.slots[index as usize].job.as_deref()
+    }
+
+    /// The tasks that wait for this one, whatever they declare; in a kept graph all that do.
+    pub(super) fn after(&self, index: u32) -> &[u32] {
+        self.slots[index as usize].rare.as_ref().map_or(&[], |rare| &rare.after)
+    }
+
+    pub(super) fn held(&mut self) -> &mut Vec<TaskId> {
+        &mut self.held
+    }
+
+    /// A task is held no more.
+    pub(super) fn started(&mut self, index: u32, at_root: bool) {
+        self.in_flight += usize::from(at_root);
+        self.granted.push(index);
     }
 
     /// Starts a kept graph.

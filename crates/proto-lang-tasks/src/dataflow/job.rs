@@ -30,8 +30,14 @@ pub(super) struct Job<'env, B: ?Sized = dyn Body<'env> + 'env> {
     pub(super) reduces: bool,
     /// It may make tasks.
     pub(super) nests: bool,
+    /// It does not begin before it is started.
+    pub(super) held: bool,
+    /// In which order the tasks of the graph were made.
+    pub(super) seq: u64,
     /// Whoever made it runs it.
     pub(super) undeferred: bool,
+    /// All that it makes is undeferred, and what that makes.
+    pub(super) at_once: bool,
     /// The next one of those that became ready at once.
     pub(super) next: Option<Box<Job<'env>>>,
     pub(super) accesses: SmallVec<[Access<'env>; 3]>,
@@ -49,7 +55,7 @@ impl<'env> Job<'env> {
             return None;
         }
         let outcome = match self.combining {
-            false => self.body.run(&mut self.accesses, &Flow::new(&spawner, spawner.graph, self.slot)),
+            false => self.body.run(&mut self.accesses, &Flow::new(&spawner, spawner.graph, self.slot, self.at_once)),
             true => self.body.combine(&mut self.accesses),
         };
         let payload = outcome.err()?;

@@ -117,7 +117,7 @@ impl<'env> KeptGraph<'env> {
             let spawner = Spawner { scope, graph };
             let (first, tickets) = graph.visit(|graph, _, hidden| graph.start(hidden)).expect(BROKEN);
             spawner.leave(first, tickets);
-            let _ = Flow::new(&spawner, graph, ROOT).settle();
+            let _ = Flow::new(&spawner, graph, ROOT, false).settle();
         });
         graph.visit(|graph, _, _| graph.tell_kept()).expect(BROKEN).map_or(Ok(()), Err)
     }
@@ -125,10 +125,11 @@ impl<'env> KeptGraph<'env> {
     /// The graph in the language of Graphviz: a node for each task, an edge to each that waits for it.
     pub fn dot(&mut self) -> String {
         let mut text = String::from("digraph {\n");
-        for (number, job, after) in self.graph.get_mut().expect(BROKEN).kept() {
+        let graph = self.graph.get_mut().expect(BROKEN);
+        for (number, job) in graph.waiting() {
             let label = if job.label.is_empty() { &job.place.to_string() } else { job.label };
             let _ = writeln!(text, "  t{number} [label={label:?}];");
-            after.iter().for_each(|after| _ = writeln!(text, "  t{number} -> t{after};"));
+            graph.after(number).iter().for_each(|after| _ = writeln!(text, "  t{number} -> t{after};"));
         }
         text + "}\n"
     }

@@ -19,6 +19,7 @@
 //! | `lanes` | the order of the accesses to one datum |
 //! | `graph` | the environment: which task waits for what |
 //! | `nest` | tasks that make tasks |
+//! | `edges` | tasks that are put in order by their names |
 //! | `kept` | [`KeptGraph`]: a graph that is made once and run again |
 //! | `job` | a task that was made, and running it |
 //! | `failure` | [`TaskError`]: why one has not done what it was to do |
@@ -26,6 +27,7 @@
 mod access;
 mod builder;
 mod data;
+mod edges;
 mod failure;
 mod flow;
 mod graph;
@@ -83,7 +85,7 @@ where
     let graph = EnvCell::new(Graph::new(false));
     let (result, failure) = task_scope(|scope| {
         let spawner = Spawner { scope, graph: &graph };
-        let flow = Flow::new(&spawner, &graph, ROOT);
+        let flow = Flow::new(&spawner, &graph, ROOT, false);
         let result = f(&flow);
         (result, flow.settle())
     });

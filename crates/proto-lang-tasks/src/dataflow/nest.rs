@@ -145,6 +145,9 @@ impl<'env> Graph<'env> {
 
     /// The closure of a task that nests has run, or an event that kept it from being over has come.
     pub(super) fn close(&mut self, index: u32, failure: Option<super::TaskError>, body: bool, hidden: &mut Hidden<'_>) {
+        if body {
+            self.start_all(index);
+        }
         let rare = self.at(index).rare();
         rare.open -= 1;
         rare.failure = rare.failure.take().or(failure);
