@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use proto_core::Runtime;
+use proto_core::{OrUnwind, Runtime, sleep_until, yield_now};
 use proto_lang_tasks::{Data, Reduction, dataflow};
 
 fn in_runtime<T: Send>(f: impl FnOnce() -> T + Send) -> T {
@@ -155,7 +155,7 @@ fn after_a_cancel_nothing_begins_and_all_closures_are_dropped() {
     let mut x = Data::new(0);
     in_runtime(|| {
         dataflow(|df| {
-            df.cancel();
+            df.cancel().expect("panics unwind here");
             for _ in 0..10 {
                 let (counts, runs) = (CountsDrops(&drops), &runs);
                 df.task().inout(&x).run(move |_| {
@@ -221,6 +221,36 @@ fn a_task_that_would_wait_for_itself_is_refused() {
             }));
             assert!(text(&*twice.expect_err("refused")).contains("declares a datum twice"));
             df.taskwait();
+        });
+    });
+}
+
+#[test]
+fn a_cancel_ends_the_waits_of_tasks_that_run() {
+    let begun = AtomicU32::new(0);
+    let x = Data::new(0);
+    in_runtime(|| {
+        let (begun, x) = (&begun, &x);
+        dataflow(|df| {
+            for _ in 0..5 {
+                df.task().run(move || {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    sleep_until(None).or_unwind();
+                });
+            }
+            // One that waits for its child, which waits for ever.
+            df.task().weak_inout(x).nest(move |df| {
+                df.task().inout(x).run(move |_| {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    sleep_until(None).or_unwind();
+                });
+                df.taskwait();
+            });
+            while begun.load(Ordering::Relaxed) < 6 {
+                yield_now();
+            }
+            df.cancel().expect("panics unwind here");
+            assert!(df.try_taskwait().expect_err("they were cancelled").is_cancelled());
         });
     });
 }

@@ -1,9 +1,9 @@
 //! Which tasks may run at once, and which goes first.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
-use proto_core::{Runtime, yield_now};
+use proto_core::{Event, Hooks, Runtime, yield_now};
 use proto_lang_tasks::{Data, dataflow};
 
 fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
@@ -179,4 +179,52 @@ fn eight_accesses_come_in_their_order() {
         task.result(|a, b, c, d, e, f, g, h| [*a, *b, *c, *d, *e, *f, *g, *h]).join()
     });
     assert_eq!(all.unwrap(), [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn a_task_may_wait_for_a_mutex_that_another_holds_while_it_waits() {
+    let (sums, lock) = ([0; 4].map(Data::new), proto_lang_mutex::Mutex::new(0));
+    in_runtime(2, || {
+        let (sums, lock) = (&sums, &lock);
+        dataflow(|df| {
+            for _ in 0..50 {
+                for sum in sums {
+                    df.task().inout(sum).run(move |sum| {
+                        let mut guard = lock.lock().unwrap();
+                        yield_now();
+                        *guard += 1;
+                        *sum += 1;
+                    });
+                }
+            }
+        });
+    });
+    assert_eq!((lock.into_inner().unwrap(), sums.map(Data::into_inner)), (200, [50; 4]));
+}
+
+struct Watches;
+
+impl Hooks for Watches {
+    fn event(&self, _: &Event) {}
+}
+
+#[test]
+fn the_same_program_runs_with_hooks_and_with_an_os_thread_for_each_vp() {
+    let program = || {
+        let x = Data::new(0_u64);
+        dataflow(|df| {
+            for number in 0..40 {
+                df.task().inout(&x).run(move |x| *x = *x * 3 + number);
+                df.task().input(&x).run(|x| assert!(*x < u64::MAX));
+            }
+        });
+        x.into_inner()
+    };
+    let builders = [
+        Runtime::builder().controllers(2),
+        Runtime::builder().controllers(2).hooks(Arc::new(Watches)),
+        Runtime::builder().controllers(2).thread_per_vp(true),
+    ];
+    let results = builders.map(|builder| builder.build().expect("a runtime").run(program).expect("it ends well"));
+    assert!(results.iter().all(|result| *result == results[0]), "{results:?}");
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use proto_core::{EnvCell, ExternalEvent, ExternalWaker, Grant, Guarded, OrUnwind, external};
+use proto_core::{CannotCancel, EnvCell, ExternalEvent, ExternalWaker, Grant, Guarded, OrUnwind, external};
 
 use super::access::{Access, Declare, WriteAccess};
 use super::builder::{TaskBuilder, sealed};
@@ -42,6 +42,8 @@ pub(super) trait Spawn<'env> {
     fn run(&self, job: Box<Job<'env>>);
     /// Runs what nobody has begun.
     fn sync(&self);
+    /// Cancels what runs.
+    fn cancel(&self) -> Result<(), CannotCancel>;
     /// Ends what keeps the task from being over when the event has come.
     fn end_after(&self, event: ExternalEvent<()>, task: u32);
 }
@@ -62,6 +64,10 @@ impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
 
     fn sync(&self) {
         self.scope.sync();
+    }
+
+    fn cancel(&self) -> Result<(), CannotCancel> {
+        self.scope.cancel()
     }
 
     fn end_after(&self, event: ExternalEvent<()>, task: u32) {
@@ -291,9 +297,30 @@ impl<'f, 'env> Flow<'f, 'env> {
         self.graph.visit(|graph, _, _| graph.limit = tasks);
     }
 
-    /// Cancels the graph: what has not begun does not run, and fails; tasks made from now on, too.
-    pub fn cancel(&self) {
-        self.graph.visit(|graph, _, _| graph.cancel());
+    /// Cancels the graph. What has not begun does not run, also if it is made from now on; what runs meets the cancel at its next abandonable wait. All of it
+    /// fails.
+    ///
+    /// # Errors
+    ///
+    /// In a `panic=abort` build what runs cannot be cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::dataflow;
+    ///
+    /// let error = dataflow(|df| {
+    ///     let task = df.task().held().run(|| unreachable!("it was cancelled"));
+    ///     df.cancel()?;
+    ///     df.start(task);
+    ///     Ok::<_, proto_core::CannotCancel>(df.try_taskwait().expect_err("a task did not run"))
+    /// })?;
+    /// assert!(error.is_cancelled());
+    /// # Ok::<(), proto_core::CannotCancel>(())
+    /// ```
+    pub fn cancel(&self) -> Result<(), CannotCancel> {
+        self.change(|graph| graph.cancel());
+        self.spawner.cancel()
     }
 }
 
