@@ -13,7 +13,7 @@
 //! | pass values through it | [`Channel`], [`Backlog`] |
 //! | make VPs | [`VpBuilder`], [`scope()`] |
 //! | fork tasks at the price of calls | [`join()`], [`task_scope()`] |
-//! | fork parts of a loop when somebody wants them | [`work_wanted`], [`divisible`] |
+//! | fork parts of a loop when somebody wants them | [`work_wanted`], [`join_wanted`], [`divisible`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
 //! | be woken by something outside, or wait for a future | [`external`] |
@@ -96,7 +96,7 @@ pub use self::{
     report::{Finding, Holder, Report, Wait},
     runtime::{Builder, Runtime, RuntimeError, RuntimeRef, ShutdownError, available_parallelism, blocking::blocking},
     scope::{Scope, ScopedJoinHandle, scope, scope_caught},
-    task::{Cuts, Task, TaskScope, divisible, join, task_scope, work_wanted},
+    task::{Cuts, Task, TaskScope, divisible, join, join_wanted, task_scope, work_wanted},
     vp::{
         AccessError, CannotCancel, SpawnError, VpBuilder, VpLocal, VpName, VpRef, binding, current_name, on_vp,
         panicking, unwinding, yield_now,

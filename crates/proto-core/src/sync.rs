@@ -75,6 +75,14 @@ pub(crate) trait Barrier {
 #[derive(Debug)]
 pub(crate) struct Asymmetric;
 
+#[cfg(not(loom))]
+impl Asymmetric {
+    /// Whether [`light`](Barrier::light) is no more than a compiler fence, now and for good.
+    pub(crate) fn is_light_free() -> bool {
+        proto_arch::barrier::is_asymmetric()
+    }
+}
+
 impl Barrier for Asymmetric {
     #[inline(always)]
     fn light() {

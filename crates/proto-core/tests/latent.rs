@@ -14,7 +14,8 @@ use common::programs::tree;
 use common::trees::{cancel_some_time, wait_perhaps};
 use common::{Dice, build, runtime, sized, watched};
 use proto_core::{
-    Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, scope, work_wanted, yield_now,
+    Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, join_wanted, scope, work_wanted,
+    yield_now,
 };
 
 /// A fork tree whose leaves do something drawn by dice: nothing, yield, wait, block, panic.
@@ -258,7 +259,7 @@ fn a_loop_is_asked_for_a_part_until_it_has_one_to_take() {
                     }
                     let taken = AtomicBool::new(false);
                     // It is public at once: the first closure neither forks nor asks.
-                    join(
+                    join_wanted(
                         || {
                             while !taken.load(Ordering::Acquire) {
                                 std::hint::spin_loop();

@@ -88,12 +88,18 @@ use crate::sync::{Asymmetric, AtomicPtr, AtomicU32, AtomicU64, Barrier, Ordering
 
 /// How many entries a list holds; then forks run inline, which is what a pop would have done anyway.
 #[cfg(not(loom))]
-pub(crate) const CAPACITY: usize = 4096;
+pub(crate) const CAPACITY: usize = SLOTS - 1;
 /// Small under loom: the same logic, fewer objects.
 #[cfg(loom)]
 pub(crate) const CAPACITY: usize = 4;
 
-const _: () = assert!(CAPACITY.is_power_of_two() && CAPACITY <= 1 << 15, "indices are masked, and 16 bits wide");
+/// A place for each entry, behind one that stays empty, so that the newest of no entries is none.
+#[cfg(not(loom))]
+const SLOTS: usize = 4096;
+#[cfg(loom)]
+const SLOTS: usize = 8;
+
+const _: () = assert!(SLOTS.is_power_of_two() && CAPACITY < SLOTS && SLOTS <= 1 << 15, "masked, and 16 bits wide");
 
 /// What a theft brought.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,13 +123,13 @@ pub(crate) enum Popped<J> {
     Empty,
 }
 
-/// What [`Owner::take_top`] found.
+/// What [`Owner::take_newest`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "an entry of the owner's own that is not run is lost"]
 pub(crate) enum Top {
     /// The entry is off the list, and the owner's own.
     Mine,
-    /// The entry is the newest, and perhaps a thief's: [`Owner::pop_shared`] decides.
+    /// The entry is the newest, and perhaps a thief's: [`Owner::take_shared`] decides.
     Shared,
     /// It is not the newest. Nothing was done.
     Other,
@@ -172,15 +178,15 @@ pub(crate) struct LatentList<J, B: Barrier = Asymmetric> {
     head: CachePadded<AtomicU32>,
     /// The shared word: on another line, so that the owner's stores do not take it from thieves.
     word: CachePadded<AtomicU64>,
-    /// Null: taken out of order. Written by the owner only.
-    slots: Box<[AtomicPtr<J>; CAPACITY]>,
+    /// Entry n is at n + 1. Null: taken out of order, or the place before all others. Written by the owner only.
+    slots: Box<[AtomicPtr<J>; SLOTS]>,
     barrier: PhantomData<fn() -> B>,
 }
 
 impl<J, B: Barrier> LatentList<J, B> {
     /// An empty list.
     pub(crate) fn new() -> Self {
-        let slots: Box<[AtomicPtr<J>]> = (0..CAPACITY).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        let slots: Box<[AtomicPtr<J>]> = (0..SLOTS).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self {
             head: CachePadded::new(AtomicU32::new(0)),
             word: CachePadded::new(AtomicU64::new(0)),
@@ -202,8 +208,8 @@ impl<J, B: Barrier> LatentList<J, B> {
 
     #[inline(always)]
     fn slot(&self, index: u32) -> &AtomicPtr<J> {
-        // The mask never changes an index below `CAPACITY`; it spares the bounds check.
-        &self.slots[index as usize & (CAPACITY - 1)]
+        // The mask never changes a number up to `CAPACITY`; it spares the bounds check.
+        &self.slots[(index + 1) as usize & (SLOTS - 1)]
     }
 
     #[inline(always)]

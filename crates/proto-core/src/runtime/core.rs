@@ -155,6 +155,7 @@ impl Core {
     pub(crate) fn set_shared(&self, shared: *const Shared) {
         self.shared.set(shared);
         self.ctx.set_core(self);
+        crate::task::settle_fences(&self.ctx);
     }
 
     #[inline(always)]

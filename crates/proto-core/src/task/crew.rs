@@ -363,7 +363,8 @@ pub(super) unsafe fn ended(mut station: *const Station) {
         // SAFETY: the last of all in this station has ended: its owner waits for that, or its parent counts it.
         let root = unsafe { &*root };
         if parent.is_null() {
-            return wake(root.owner(), root.key());
+            let key = root.key().get().expect("who waits has left its key");
+            return wake(root.owner(), key);
         }
         // SAFETY: as above.
         root.close_station(unsafe { &*station });

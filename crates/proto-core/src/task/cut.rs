@@ -5,20 +5,23 @@
 //!
 //! | who wants | how the loop knows |
 //! |---|---|
-//! | a core that searches | it raises STEAL in the attention of every core when it begins, whether that has latent tasks or not |
+//! | a core that searches | it raises HUNGRY in the attention of every core without latent tasks, when it begins |
 //! | a core that sleeps | it raised SLEEPER |
 //!
-//! Nobody wants another part while there is one on the list: who asks takes that first. The bit stays until a fork has made something public (`attend`): a
-//! loop that ends before it has given anything leaves the question to the next one.
+//! Nobody wants another part while there is one on the list: who asks takes that first. HUNGRY stays until a part was forked ([`join_wanted`]): a
+//! loop that ends before it has given anything leaves the question to the next one. Other forks do not look at it: who asked may long have found
+//! something, and what is public is dearer to take back.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
 use super::join::{WANTED, attend, end_here, join};
-use super::{JobHead, next_child, published};
+use super::{JobHead, published};
 use crate::ctx::{self, Ctx, attention};
 use crate::kernel::done::Done;
+
+/// A bit of the attention word beside those of `ctx`: another core asks whether there is something to be cut.
+pub(super) const HUNGRY: u32 = 1 << 30;
 
 /// Where a loop is cut. See [`divisible`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +32,7 @@ pub enum Cuts {
     Fixed,
 }
 
-/// Whether another core wants work, and the caller has left none on its list that it could take: then a fork ([`join`](crate::join())) will be taken at once.
+/// Whether another core wants work, and the caller has left none on its list that it could take: then a fork ([`join_wanted`]) will be taken at once.
 ///
 /// Costs a few instructions if nobody does. To be asked every few microseconds by work that could be cut; what else is wanted of the core
 /// meanwhile is done here, as at a fork: the caller may yield. On an OS thread, and with hooks, `false`.
@@ -39,14 +42,14 @@ pub enum Cuts {
 /// A sum that is cut only while somebody wants a part:
 ///
 /// ```
-/// use proto_core::{join, work_wanted};
+/// use proto_core::{join_wanted, work_wanted};
 ///
 /// fn sum(mut numbers: &[u64]) -> u64 {
 ///     let mut total = 0;
 ///     while !numbers.is_empty() {
 ///         if numbers.len() > 1000 && work_wanted() {
 ///             let (left, right) = numbers.split_at(numbers.len() / 2);
-///             let (a, b) = join(|| sum(left), || sum(right));
+///             let (a, b) = join_wanted(|| sum(left), || sum(right));
 ///             return total + a + b;
 ///         }
 ///         let (block, rest) = numbers.split_at(numbers.len().min(1000));
@@ -63,7 +66,7 @@ pub enum Cuts {
 #[inline]
 pub fn work_wanted() -> bool {
     match ctx::installed() {
-        Some(ctx) if ctx.attention() & (WANTED | attention::SLEEPER) != 0 => somebody_asks(ctx),
+        Some(ctx) if ctx.attention() & (WANTED | attention::SLEEPER | HUNGRY) != 0 => somebody_asks(ctx),
         _ => false,
     }
 }
@@ -72,18 +75,40 @@ pub fn work_wanted() -> bool {
 #[inline(never)]
 fn somebody_asks(ctx: &'static Ctx) -> bool {
     let (Some(core), Some(block)) = (ctx.core(), ctx.current()) else { return false };
-    if ctx.attention() & WANTED != 0 {
+    let asked = ctx.attention();
+    if asked & WANTED != 0 {
         attend(ctx, core, block);
     }
     // Again: with migration compiled in this may be another core than before.
     let ctx = ctx::again(ctx);
     let Some(core) = ctx.core() else { return false };
-    let asked = ctx.attention();
     if core.latent.looks_stealable() {
         published(core);
         return false;
     }
-    asked & (attention::STEAL | attention::SLEEPER) != 0 && asked & attention::HOOKS == 0
+    asked & (attention::STEAL | attention::SLEEPER | HUNGRY) != 0 && asked & attention::HOOKS == 0
+}
+
+/// [`join`](crate::join()) after [`work_wanted`] has said so: whoever asked is told of `b` at once.
+///
+/// # Panics
+///
+/// As [`join`](crate::join()).
+#[inline]
+#[track_caller]
+pub fn join_wanted<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
+where
+    A: FnOnce() -> RA + Send,
+    B: FnOnce() -> RB + Send,
+    RA: Send,
+    RB: Send,
+{
+    if let Some(ctx) = ctx::installed() {
+        ctx.lower(HUNGRY);
+        // As if the one who asked had seen it on the list already.
+        ctx.raise(attention::STEAL);
+    }
+    join(a, b)
 }
 
 /// Runs `f`, which forks as often as it is asked to, as one child of the caller: its forks are its own, so the names of what the caller makes
@@ -122,20 +147,11 @@ where
     if ctx.attention() & attention::HOOKS != 0 {
         return join(|| (), || f(Cuts::Fixed)).1;
     }
-    let around = block.inline_job();
-    let head = JobHead {
-        run: never_run,
-        owner: block,
-        around,
-        scope: block.open_scope.get(),
-        done: Done::new(),
-        number: next_child(block, around),
-        children: Cell::new(0),
-        has_locals: Cell::new(false),
-        key: Cell::new(None),
-        ticket: Cell::new(None),
-    };
-    block.set_inline_job(ptr::from_ref(&head));
+    let around = block.job_or_root();
+    // SAFETY: just asked for.
+    let number = unsafe { JobHead::next_child_of(around) };
+    let head = JobHead::new(never_run, block, around, block.open_scope.get(), number, Done::new());
+    block.set_job_or_root(ptr::from_ref(&head));
     let outcome = catch_unwind(AssertUnwindSafe(|| f(Cuts::AsWanted)));
     end_here(&head, block);
     match outcome {

@@ -222,7 +222,7 @@ impl<T> Latent<'_, T> {
         let head = self.head();
         let key = block.wait.arm_free();
         head.waiter.set(Some(block));
-        head.head.key.set(Some(key));
+        head.head.leave_key(key);
         // SAFETY: it has started, or is an attached OS thread.
         unsafe { block.node() }.key.set(key);
         if head.head.done.awaits() {

@@ -43,18 +43,19 @@ mod scope;
 mod work;
 
 use std::cell::Cell;
+use std::mem::MaybeUninit;
 use std::panic::Location;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 pub(crate) use self::arena::{Chunk, free_chunk};
 pub(crate) use self::crew::Shift;
-pub use self::cut::{Cuts, divisible, work_wanted};
+pub use self::cut::{Cuts, divisible, join_wanted, work_wanted};
 pub use self::handle::Task;
 pub use self::join::join;
-pub(crate) use self::join::next_child;
 use self::join::{WANTED, attend, has_room};
+pub(crate) use self::join::{next_child, set_floor, settle_fences};
 pub use self::scope::{TaskScope, task_scope};
 use self::work::TaskHead;
 
@@ -74,26 +75,39 @@ use crate::vp::block::{Block, flag};
 use crate::vp::start::Start;
 
 /// What every latent task has, whatever its closure. Lies in the frame of its join, or is the first part of a [`TaskHead`].
+///
+/// A fork writes the fields down to `marks`, and they are laid out so that it does so by few stores.
+#[repr(C)]
 pub(crate) struct JobHead {
     done: Done,
-    /// Which child of its parent it is.
-    number: u32,
+    /// Children made while this job ran inline.
+    pub(crate) children: Cell<u32>,
     /// Runs the closure and keeps its result; does not unwind.
     run: unsafe fn(*const JobHead),
     owner: &'static Block,
-    /// The job that its join runs in, if that was run inline itself. (Not of a task of a scope.)
-    pub(crate) around: *const JobHead,
-    /// The wait of its owner, or of whoever touches it, from the moment it waits.
-    key: Cell<Option<Key>>,
-    /// Set when the owner left its core. The owner's.
-    ticket: Cell<Option<Arc<Ticket>>>,
+    /// The job that its join runs in, if that was run inline itself, else the root of its owner. (Null: of a task of a scope.)
+    around: *const JobHead,
     /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself. Odd: this is the head of a
     /// [`TaskHead`], which belongs to that scope.
     scope: *const ScopeHead,
-    /// Children made while this job ran inline.
-    pub(crate) children: Cell<u32>,
-    /// VP-locals were made while this job ran inline.
-    pub(crate) has_locals: Cell<bool>,
+    /// Which child of its parent it is.
+    number: u32,
+    /// See [`marks`].
+    marks: Cell<u32>,
+    /// The wait of its owner, or of whoever touches it: there from the moment it waits.
+    key: Cell<MaybeUninit<Key>>,
+    /// There if [`marks::TICKET`] is set. The owner's.
+    ticket: Cell<MaybeUninit<Arc<Ticket>>>,
+}
+
+/// Bits of [`JobHead::marks`]: the owner's, or those of the timeline that runs the job inline.
+mod marks {
+    /// VP-locals were made while the job ran inline.
+    pub(super) const LOCALS: u32 = 1 << 0;
+    /// The owner has left its core, and the job has a ticket.
+    pub(super) const TICKET: u32 = 1 << 1;
+    /// The list was full: the job is the owner's alone.
+    pub(super) const UNLISTED: u32 = 1 << 2;
 }
 
 /// The bit of [`JobHead::scope`] that says so.
@@ -101,13 +115,101 @@ const OF_TASK: usize = 1;
 
 impl std::fmt::Debug for JobHead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JobHead").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("JobHead").field("number", &self.number()).finish_non_exhaustive()
     }
 }
 
 impl JobHead {
+    #[inline(always)]
+    fn new(
+        run: unsafe fn(*const JobHead),
+        owner: &'static Block,
+        around: *const JobHead,
+        scope: *const ScopeHead,
+        number: u32,
+        done: Done,
+    ) -> JobHead {
+        JobHead {
+            done,
+            children: Cell::new(0),
+            run,
+            owner,
+            around,
+            scope,
+            number,
+            marks: Cell::new(0),
+            key: Cell::new(MaybeUninit::uninit()),
+            ticket: Cell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[inline(always)]
+    fn has(&self, mark: u32) -> bool {
+        self.marks.get() & mark != 0
+    }
+
+    fn mark(&self, mark: u32) {
+        self.marks.set(self.marks.get() | mark);
+    }
+
+    /// VP-locals are made while this job runs inline.
+    pub(crate) fn note_locals(&self) {
+        self.mark(marks::LOCALS);
+    }
+
+    /// Leaves the key of the wait for this job.
+    fn leave_key(&self, key: Key) {
+        self.key.set(MaybeUninit::new(key));
+    }
+
+    /// The key of the wait for this job.
+    ///
+    /// # Safety
+    ///
+    /// - [`Done::finish`] has said that somebody waits, who has left it before.
+    unsafe fn left_key(&self) -> Key {
+        // SAFETY: duty of the caller.
+        unsafe { self.key.get().assume_init() }
+    }
+
+    /// For the owner.
+    fn put_ticket(&self, ticket: Arc<Ticket>) {
+        debug_assert!(!self.has(marks::TICKET), "a job has one ticket");
+        self.ticket.set(MaybeUninit::new(ticket));
+        self.mark(marks::TICKET);
+    }
+
+    /// For the owner.
+    fn take_ticket(&self) -> Option<Arc<Ticket>> {
+        if !self.has(marks::TICKET) {
+            return None;
+        }
+        self.marks.set(self.marks.get() & !marks::TICKET);
+        // SAFETY: the mark says that it is there, and is gone now.
+        Some(unsafe { self.ticket.replace(MaybeUninit::uninit()).assume_init() })
+    }
+
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The job that its join runs in, if that was run inline itself; else null. (Not of a task of a scope.)
+    pub(crate) fn outer(&self) -> *const JobHead {
+        if ptr::eq(self.around, self.owner.root_job()) { ptr::null() } else { self.around }
+    }
+
+    /// The number of the next child of `job`.
+    ///
+    /// # Safety
+    ///
+    /// - It is what [`Block::job_or_root`] gives on the timeline that runs here.
+    #[inline(always)]
+    unsafe fn next_child_of(job: *const JobHead) -> u32 {
+        // SAFETY: a job that runs inline lies in a frame below this one, and the root of a block has these children, if nothing else.
+        let children = unsafe { &(*job).children };
+        let number = children.get();
+        children.set(number.wrapping_add(1));
+        number
     }
 
     pub(crate) fn owner(&self) -> &'static Block {
@@ -133,7 +235,7 @@ impl JobHead {
     pub(crate) fn is_cancelled(&self) -> bool {
         // SAFETY: the owner stands in that scope until it has waited for this job.
         let outside = unsafe { ScopeHead::outside_fences(self.scope()) };
-        self.owner.is_cancelled() && std::ptr::eq(outside, self.scope())
+        self.owner.is_cancelled() && ptr::eq(outside, self.scope())
     }
 
     /// What the job belongs to besides its owner.
@@ -190,15 +292,15 @@ impl Drop for Won {
         }
         let owner = head.owner;
         if head.done.finish() == After::Wake {
-            // The owner waits, so the job is still there.
-            wake(owner, &head.key);
+            // SAFETY: just said. The owner waits, so the job is still there.
+            let key = unsafe { head.left_key() };
+            wake(owner, key);
         }
     }
 }
 
-/// Ends the wait of `waiter` for a job: it knows by now that it will be woken, and has left its key.
-fn wake(waiter: &'static Block, key: &Cell<Option<Key>>) {
-    let key = key.get().expect("who waits has left its key");
+/// Ends the wait `key` of `waiter` for a job: it knows by now that it will be woken.
+fn wake(waiter: &'static Block, key: Key) {
     if let Ok(claim) = waiter.wait.claim(key) {
         waiter.wait.publish(claim);
         wait::schedule_joiner(crate::ctx::get(), waiter);
@@ -301,7 +403,7 @@ fn make_ordinary(core: &'static Core, job: *const JobHead) {
     // SAFETY: the owner, which runs here, has it in its frame.
     let head = unsafe { &*job };
     let ticket = Arc::new(Ticket { taken: AtomicU32::new(0), job });
-    head.ticket.set(Some(Arc::clone(&ticket)));
+    head.put_ticket(Arc::clone(&ticket));
     lent(head.owner);
     let maybe = MaybeWon(ticket);
     // SAFETY: the closure touches the job only if it wins the ticket; then the owner waits for it.
@@ -334,11 +436,11 @@ pub(crate) fn published_from_outside(core: &Core) {
     }
 }
 
-/// Asks every core to publish latent tasks: also those that have none, for there may be a loop that can be cut (`cut`).
+/// Asks every core that has latent tasks to publish some, and every other one to cut something off what it does, if it can (`cut`).
 pub(crate) fn ask_for_latent(core: &'static Core) {
     for other in &core.shared().cores {
-        if !std::ptr::eq(other, core) {
-            other.ctx.raise(attention::STEAL);
+        if !ptr::eq(other, core) {
+            other.ctx.raise(if other.latent.looks_stealable() { attention::STEAL } else { cut::HUNGRY });
         }
     }
 }

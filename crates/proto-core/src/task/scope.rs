@@ -296,18 +296,7 @@ impl<'scope> TaskScope<'scope, '_> {
         };
         let task: NonNull<TaskHead> = place.at.cast();
         let head = TaskHead {
-            head: JobHead {
-                done,
-                number,
-                run,
-                owner: root.owner,
-                around: ptr::null(),
-                key: Cell::new(None),
-                ticket: Cell::new(None),
-                scope: root.mark(),
-                children: Cell::new(0),
-                has_locals: Cell::new(false),
-            },
+            head: JobHead::new(run, root.owner, ptr::null(), root.mark(), number, done),
             station,
             next: Cell::new(None),
             waiter: Cell::new(None),

@@ -31,7 +31,7 @@ use smallvec::SmallVec;
 
 use super::crew::{self, Station};
 use super::root::Root;
-use super::{JobHead, arena, wake};
+use super::{JobHead, arena, marks, wake};
 use crate::kernel::done::After;
 use crate::vp::block::Block;
 use crate::vp::local;
@@ -155,7 +155,7 @@ fn steps_to(root: &Root, block: &Block) -> SmallVec<[u32; 16]> {
         backwards.push(head.number());
         // SAFETY: as above.
         job = match unsafe { JobHead::task(job) } {
-            None => head.around,
+            None => head.outer(),
             Some(task) => {
                 backwards.extend(task.steps().iter().rev().copied());
                 if ptr::eq(task.scope(), root) {
@@ -248,7 +248,7 @@ pub(super) unsafe fn run_on(task: NonNull<TaskHead>, block: &'static Block) {
     // SAFETY: duty of the caller.
     unsafe { (head.run)(job) };
     block.set_inline_job(before);
-    if head.has_locals.get() {
+    if head.has(marks::LOCALS) {
         local::end_inline(block, head);
     }
 }
@@ -292,7 +292,11 @@ pub(super) unsafe fn over(task: NonNull<TaskHead>, mine: *const Station, counts:
     if head.kept {
         match head.head.done.finish() {
             After::Left => {}
-            After::Wake => wake(head.waiter.get().expect("who waits has left its name"), &head.head.key),
+            After::Wake => {
+                // SAFETY: just said; who waits keeps the task.
+                let key = unsafe { head.head.left_key() };
+                wake(head.waiter.get().expect("who waits has left its name"), key);
+            }
             After::Drop => {
                 // SAFETY: it has run, and nobody comes for the result.
                 unsafe { (head.drop_result)(task.as_ptr().cast_const().cast()) };

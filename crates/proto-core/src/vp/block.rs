@@ -28,6 +28,8 @@
 //! The dangerous race is a late reader: a token or a report that meets a block already used for another timeline. Tokens
 //! carry the wait's generation and lose; reports compare the birth number before and after.
 
+mod inline;
+
 use std::cell::{Cell, UnsafeCell};
 use std::mem::{ManuallyDrop, offset_of};
 use std::panic::Location;
@@ -125,8 +127,8 @@ pub(crate) struct Block {
     pub(crate) cancel_for: AtomicU64,
     /// Objects this timeline holds (acquired minus released), for reports about those it leaves locked.
     pub(crate) held: AtomicI32,
-    /// Coarse clock, milliseconds: when the current wait began.
-    pub(crate) since: AtomicU32,
+    /// The lower half of the lowest address of a frame in which a task may be run as a call. Set when it starts.
+    floor: Cell<u32>,
 
     // … the last: what only timelines touch that wait, fork or open scopes.
     pub(crate) wait: WaitWord,
@@ -134,7 +136,7 @@ pub(crate) struct Block {
     /// Where, and in which construct, the timeline last waited.
     place: AtomicPtr<Location<'static>>,
     info: AtomicPtr<Info>,
-    /// The latent task that runs inline on this timeline, if one does; null at its end.
+    /// The latent task that runs inline on this timeline; else, and at its end, [`root_job`](Block::root_job).
     inline_job: Cell<*const JobHead>,
     /// The innermost scope it stands in; null at its end.
     pub(crate) open_scope: Cell<*const ScopeHead>,
@@ -143,6 +145,8 @@ pub(crate) struct Block {
     moving: AtomicBool,
     /// Whoever ended the wait of this attached OS thread is done with it: it may go on. See `runtime::attach`.
     pub(crate) ready: AtomicBool,
+    /// Coarse clock, milliseconds: when the current wait began.
+    pub(crate) since: AtomicU32,
     /// Fair selects begun so far.
     selects: Cell<u32>,
     /// What an attached OS thread sleeps on.
@@ -187,7 +191,7 @@ impl Block {
             scope: AtomicPtr::new(ptr::null_mut()),
             cancel_for: AtomicU64::new(0),
             held: AtomicI32::new(0),
-            since: AtomicU32::new(0),
+            floor: Cell::new(0),
             wait: WaitWord::new(),
             link: Link::new(),
             place: AtomicPtr::new(ptr::null_mut()),
@@ -197,6 +201,7 @@ impl Block {
             extra_lock: AtomicBool::new(false),
             moving: AtomicBool::new(false),
             ready: AtomicBool::new(false),
+            since: AtomicU32::new(0),
             selects: Cell::new(0),
             parker: Parker::new(),
         }
@@ -349,29 +354,6 @@ impl Block {
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn inline_job(&self) -> *const JobHead {
-        self.inline_job.get()
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_inline_job(&self, job: *const JobHead) {
-        self.inline_job.set(job);
-    }
-
-    /// The lowest address of the VP's stack. For the timeline itself.
-    #[inline(always)]
-    pub(crate) fn stack_limit(&self) -> usize {
-        // SAFETY: a VP that runs has a fiber, which is alive.
-        unsafe { &*self.fiber.get() }.stack_limit()
-    }
-
-    /// The bytes of the VP's stack.
-    #[inline(always)]
-    pub(crate) fn stack_bytes(&self) -> usize {
-        1 << self.stack_class.get()
-    }
-
     /// Which of `branches` the next fair select of this timeline begins with.
     ///
     /// Multiples of the golden section: evenly spread, also over every second or third of them. So a loop that makes several selects in turn is
@@ -474,7 +456,7 @@ impl Block {
         let birth = self.birth.load(Ordering::Relaxed) + 1;
         debug_assert!(birth.is_multiple_of(2), "a block is buried twice");
         debug_assert!(self.open_scope.get().is_null(), "a timeline ended within a scope");
-        debug_assert!(self.inline_job.get().is_null(), "a timeline ended within a latent task");
+        debug_assert!(self.inline_job().is_null(), "a timeline ended within a latent task");
         debug_assert!(self.around().as_shift().is_null(), "a timeline ended within its shift");
         // ORDERING: Release pairs with `birth`.
         self.birth.store(birth, Ordering::Release);

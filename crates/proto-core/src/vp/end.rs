@@ -23,6 +23,7 @@ use crate::runtime::core::Core;
 
 /// Lives the life of `block`, which runs here for the first time.
 pub(crate) fn live(block: &'static Block) {
+    crate::task::set_floor(block);
     // SAFETY: the VP runs on this core and has not started; its creator put a closure into it.
     let start = unsafe { block.take_start() };
     let cancelled = cancel::inherited(block);

@@ -193,7 +193,7 @@ impl<T: 'static> VpLocal<T> {
         let job = block.map_or(std::ptr::null(), |block| block.inline_job());
         // SAFETY: the job that runs inline lies in a frame of this timeline.
         if let Some(job) = unsafe { job.as_ref() } {
-            job.has_locals.set(true);
+            job.note_locals();
         }
         (std::ptr::from_ref(self).addr(), job.addr())
     }

@@ -79,7 +79,7 @@ impl VpName {
             backwards.push(head.number());
             // SAFETY: as above.
             let (around, owner) = match unsafe { JobHead::task(job) } {
-                None => (head.around, head.owner()),
+                None => (head.outer(), head.owner()),
                 Some(task) => {
                     backwards.extend(task.steps().iter().rev().copied());
                     (task.scope().around(), task.scope().owner())

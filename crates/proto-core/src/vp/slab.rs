@@ -25,6 +25,7 @@ pub(crate) fn take(into: &mut Vec<&'static Block>) {
     if slab.free.is_empty() {
         let chunk: Vec<Block> = (0..CHUNK).map(|_| Block::free()).collect();
         let chunk: &'static [Block] = Box::leak(chunk.into_boxed_slice());
+        chunk.iter().for_each(Block::settle);
         slab.chunks.push(chunk);
         slab.free.extend(chunk.iter().rev());
     }

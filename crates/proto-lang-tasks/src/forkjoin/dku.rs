@@ -9,7 +9,7 @@
 //! A part that is cut off and not taken after all is run by its owner, after the rest. Each half is asked again, so the depth of the forks is the number of
 //! times that work can be halved.
 
-use proto_core::{Cuts, divisible, join, work_wanted};
+use proto_core::{Cuts, divisible, join, join_wanted, work_wanted};
 
 /// Work that can be cut in two while it is being done: the *divider*, the *kernel* and the *undivider* of the DKU model. See [`work`].
 pub trait Divide: Sized + Send {
@@ -90,7 +90,7 @@ fn run<W: Divide>(work: &mut W) {
         if work_wanted()
             && let Some(mut part) = work.divide()
         {
-            join(|| run(work), || run(&mut part));
+            join_wanted(|| run(work), || run(&mut part));
             return work.undivide(part);
         }
         if !work.kernel() {

@@ -40,6 +40,14 @@ impl<J, B: Barrier> Owner<'_, J, B> {
     /// Adds an entry on top, and says at which index. A flag that the caller reads next is read after the entry became visible (rule 8).
     #[inline(always)]
     pub(crate) fn push(&self, job: NonNull<J>) -> Result<u32, Full> {
+        let head = self.push_quietly(job)?;
+        B::light();
+        Ok(head)
+    }
+
+    /// As [`Self::push`], without the barrier: the caller passes it before it reads the flag.
+    #[inline(always)]
+    pub(crate) fn push_quietly(&self, job: NonNull<J>) -> Result<u32, Full> {
         let head = self.head();
         if head as usize >= CAPACITY {
             return Err(Full);
@@ -48,7 +56,6 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         self.list.slot(head).store(job.as_ptr(), Ordering::Relaxed);
         // Release: pairs with the Acquire load of a hard thief.
         self.list.head.store(head + 1, Ordering::Release);
-        B::light();
         Ok(head)
     }
 
@@ -68,18 +75,30 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         self.pop_slow(base, index)
     }
 
-    /// As [`Self::pop`], of an entry of which the owner knows the index: for the common case, that it is the newest.
+    /// Takes `job`, which this timeline pushed, off the list, for the common case that it is the newest. `light` is the light barrier: the caller may know
+    /// of a cheaper form of it.
     #[inline(always)]
-    pub(crate) fn take_top(&self, index: u32, job: NonNull<J>) -> Top {
-        if self.head() != index + 1 || self.entry(index) != Some(job) {
+    pub(crate) fn take_newest(&self, job: NonNull<J>, light: impl FnOnce()) -> Top {
+        let head = self.head();
+        // SAFETY: `head` is at most `CAPACITY`: only a push raises it above what it has been, and that looks.
+        let newest = unsafe { self.list.slots.get_unchecked(head as usize) };
+        // Relaxed: the owner's own store. (Below no entry there is none.)
+        if newest.load(Ordering::Relaxed) != job.as_ptr() {
             return Top::Other;
         }
-        if self.lower_fast(index) { Top::Mine } else { Top::Shared }
+        let index = head - 1;
+        // As in `lower_fast`.
+        self.list.head.store(index, Ordering::Release);
+        light();
+        if index >= self.list.load_word(Ordering::Relaxed).split() { Top::Mine } else { Top::Shared }
     }
 
-    /// The end of a pop by [`Self::take_top`] that was answered `Shared`.
-    pub(crate) fn pop_shared(&self, base: u32, index: u32) -> Popped<J> {
-        self.pop_slow(base, index)
+    /// The end of a [`Self::take_newest`] that was answered `Shared`.
+    pub(crate) fn take_shared(&self) -> Own {
+        match self.pop_slow(0, self.head()) {
+            Popped::Mine(_) => Own::Mine,
+            Popped::Stolen(_) | Popped::Empty => Own::Stolen,
+        }
     }
 
     /// A pop that has lowered `head` to `index` and found it shared or taken out of order.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::kernel::latent::{CAPACITY, Fate, LatentList, Newest, Own, Owner, Popped, Steal};
+use crate::kernel::latent::{CAPACITY, Fate, LatentList, Newest, Own, Owner, Popped, Steal, Top};
 use crate::sync::model::{Half, Of, without};
 use crate::sync::{Asymmetric, Barrier, Ordering, fence};
 
@@ -113,6 +113,30 @@ fn pop_against_hard_theft<B: Barrier + 'static>() {
         let scene = Scene::<B>::listed(2);
         let thief = Scene::thief(&scene, LatentList::steal_hard);
         scene.finish([thief]);
+    });
+}
+
+/// The fast way of a join: the owner takes its newest entries, and asks the slow way only about those that are shared.
+#[test]
+fn two_thieves_and_an_owner_that_takes_its_newest_share_nothing() {
+    loom::model(|| {
+        let scene = Scene::<Asymmetric>::new(2);
+        scene.push(0);
+        scene.push(1);
+        let thieves = [LatentList::steal_hard, LatentList::steal].map(|theft| Scene::thief(&scene, theft));
+        for job in [1, 0] {
+            let job = NonNull::from(&scene.jobs[job]);
+            let mine = match scene.owner().take_newest(job, Asymmetric::light) {
+                Top::Mine => true,
+                Top::Shared => scene.owner().take_shared() == Own::Mine,
+                Top::Other => scene.owner().pop_own(job) == Own::Mine,
+            };
+            if mine {
+                Scene::<Asymmetric>::run(job);
+            }
+        }
+        thieves.into_iter().for_each(|thief| thief.join().expect("the thief panicked"));
+        scene.each_ran_once();
     });
 }
 
