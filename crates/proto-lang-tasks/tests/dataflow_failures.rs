@@ -254,3 +254,21 @@ fn a_cancel_ends_the_waits_of_tasks_that_run() {
         });
     });
 }
+
+#[test]
+fn tasks_that_are_made_ready_after_a_cancel_are_over_wherever_they_are_made_from() {
+    let all = || {
+        let mut data = [Data::new(0), Data::new(0)];
+        dataflow(|df| {
+            let [x, y] = &data;
+            let first = df.task().held().inout(x).run(|_| unreachable!("it was cancelled"));
+            df.task().input(x).inout(y).priority(200).run(|_, _| unreachable!("it was cancelled"));
+            df.cancel().expect("panics unwind here");
+            df.start(first);
+            assert!(df.try_taskwait().expect_err("they were cancelled").is_cancelled());
+        });
+        data.each_mut().map(|data| data.poison().is_some())
+    };
+    assert_eq!(all(), [true, true], "from an OS thread");
+    assert_eq!(in_runtime(all), [true, true]);
+}

@@ -72,8 +72,10 @@ impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
 
     fn end_after(&self, event: ExternalEvent<()>, task: u32) {
         let this = *self;
-        this.scope.spawn(move || {
-            let _ = event.wait(None);
+        this.surely(move |runs| {
+            if runs {
+                let _ = event.wait(None);
+            }
             let ready = this.graph.update(|graph, _, hidden| {
                 graph.close(task, None, false, hidden);
                 graph.go_on(hidden);

@@ -37,7 +37,7 @@ use super::access::Access;
 use super::data::Chain;
 use super::failure::TaskError;
 use super::flow::TaskId;
-use super::job::{Job, Payload, work};
+use super::job::{Job, Payload, give_up, work};
 use super::lanes::{Lanes, Mode, Pool, Token, WHOLE};
 use super::nest::Inner;
 
@@ -692,15 +692,26 @@ pub(super) struct Spawner<'s, 'x, 'env> {
 
 impl<'s, 'env: 's> Spawner<'s, '_, 'env> {
     pub(super) fn spawn(self, job: Box<Job<'env>>) {
-        self.scope.spawn(move || work(self, job));
+        self.surely(move |runs| if runs { work(self, job) } else { give_up(self, job) });
     }
 
     /// Leaves the running of whichever ready task is to go first then.
     pub(super) fn spawn_ticket(self) {
-        self.scope.spawn(move || {
-            if let Some(job) = self.graph.update(|graph, _, _| graph.fetch()).flatten() {
-                work(self, job);
-            }
+        self.surely(move |runs| match self.graph.update(|graph, _, _| graph.fetch()).flatten() {
+            Some(job) if runs => work(self, job),
+            job => job.into_iter().for_each(|job| give_up(self, job)),
         });
+    }
+
+    /// Spawns `f`; if it is never run, since its scope was cancelled before or there is no stack, it is called with `false` where it is dropped.
+    pub(super) fn surely(self, f: impl FnOnce(bool) + Send + 's) {
+        struct Sure<F: FnOnce(bool)>(Option<F>);
+        impl<F: FnOnce(bool)> Drop for Sure<F> {
+            fn drop(&mut self) {
+                self.0.take().into_iter().for_each(|f| f(false));
+            }
+        }
+        let mut sure = Sure(Some(f));
+        self.scope.spawn(move || sure.0.take().into_iter().for_each(|f| f(true)));
     }
 }

@@ -93,4 +93,10 @@ pub(super) fn finish<'env>(spawner: Spawner<'_, '_, 'env>, mut job: Box<Job<'env
     first
 }
 
+/// Ends a task that nobody will run.
+pub(super) fn give_up<'env>(spawner: Spawner<'_, '_, 'env>, mut job: Box<Job<'env>>) {
+    job.failure.get_or_insert_with(TaskError::cancelled);
+    spawner.leave(finish(spawner, job), 0);
+}
+
 pub(super) const BROKEN: &str = "the graph's own code does not panic";
