@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto_core::Runtime;
-use proto_lang_tasks::{Data, Flow, Reduction, dataflow};
+use proto_lang_tasks::{Data, Flow, KeptGraph, Recorder, Reduction, dataflow};
 
 /// Random numbers (xorshift64*), one sequence for each seed.
 struct Random(u64);
@@ -132,27 +132,35 @@ macro_rules! declare {
 }
 use Kind::Reduction as Sum;
 
-fn make<'env>(df: &Flow<'_, 'env>, number: u64, accesses: &[(Kind, usize)], priority: u8, data: &'env [Data<Cell>]) {
-    let task = df.task().priority(priority);
-    match *accesses {
-        [] => _ = task.run(move || step(number, &[])),
-        [(k, a)] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
-            task.run(move |a| step(number, &[on(k, a)]));
-        }),
-        [(k, a), (l, b)] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
-            declare!(l, &data[b], task, [Concurrent Commutative Sum], task => {
-                task.run(move |a, b| step(number, &[on(k, a), on(l, b)]));
-            })
-        }),
-        [(k, a), (l, b), (m, c), ..] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
-            declare!(l, &data[b], task, [Concurrent Commutative Sum], task => {
-                declare!(m, &data[c], task, [], task => {
-                    task.run(move |a, b, c| step(number, &[on(k, a), on(l, b), on(m, c)]));
-                })
-            })
-        }),
-    }
+/// Makes a task, in a graph that runs or in one that is kept.
+macro_rules! makes {
+    ($name:ident, $maker:ty, $run:ident) => {
+        fn $name<'env>(df: &$maker, number: u64, accesses: &[(Kind, usize)], priority: u8, data: &'env [Data<Cell>]) {
+            let task = df.task().priority(priority);
+            match *accesses {
+                [] => _ = task.$run(move || step(number, &[])),
+                [(k, a)] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
+                    task.$run(move |a| step(number, &[on(k, a)]));
+                }),
+                [(k, a), (l, b)] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
+                    declare!(l, &data[b], task, [Concurrent Commutative Sum], task => {
+                        task.$run(move |a, b| step(number, &[on(k, a), on(l, b)]));
+                    })
+                }),
+                [(k, a), (l, b), (m, c), ..] => declare!(k, &data[a], task, [Concurrent Commutative Sum], task => {
+                    declare!(l, &data[b], task, [Concurrent Commutative Sum], task => {
+                        declare!(m, &data[c], task, [], task => {
+                            task.$run(move |a, b, c| step(number, &[on(k, a), on(l, b), on(m, c)]));
+                        })
+                    })
+                }),
+            }
+        }
+    };
 }
+
+makes!(make, Flow<'_, 'env>, run);
+makes!(make_kept, Recorder<'env>, again);
 
 fn at_once(program: &[Act], count: usize, limit: usize) -> Vec<u64> {
     let data: Vec<Data<Cell>> = (0..count).map(|_| Data::default()).collect();
@@ -198,6 +206,36 @@ fn random_programs_give_the_sequential_result() {
         let limit = random.one_of(&[1, 2, 10, 1000]);
         let (data, is) = (data as usize, at_once(&program, data as usize, limit));
         assert_eq!(is, in_turn(&program, data), "PROTO_SEED={seed}, limit {limit}: {program:?}");
+    });
+}
+
+#[test]
+fn random_kept_graphs_give_the_sequential_result_of_all_their_runs() {
+    for_each_seed(|seed| {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let count = 1 + random.below(6) as usize;
+        let tasks = program(&mut random, count as u64).into_iter().zip(0..);
+        let tasks = tasks.filter_map(|(act, number)| match act {
+            Act::Task(accesses, priority) => Some((number, accesses, priority)),
+            _ => None,
+        });
+        let tasks: Vec<(u64, Vec<_>, u8)> = tasks.collect();
+        let runs = 1 + random.below(3);
+
+        let cells: Vec<Cell> = (0..count).map(|_| Cell::new(0)).collect();
+        for (number, accesses, _) in (0..runs).flat_map(|_| &tasks) {
+            let accesses: Vec<_> = accesses.iter().map(|&(kind, at)| (kind, &cells[at])).collect();
+            step(*number, &accesses);
+        }
+
+        let data: Vec<Data<Cell>> = (0..count).map(|_| Data::default()).collect();
+        let mut graph = KeptGraph::record(|df| {
+            tasks.iter().for_each(|(number, accesses, priority)| make_kept(df, *number, accesses, *priority, &data));
+        });
+        (0..runs).for_each(|_| graph.run());
+        drop(graph);
+        let is = data.into_iter().map(|data| data.into_inner().into_inner());
+        assert!(is.eq(cells.into_iter().map(Cell::into_inner)), "PROTO_SEED={seed}: {runs} runs of {tasks:?}");
     });
 }
 
