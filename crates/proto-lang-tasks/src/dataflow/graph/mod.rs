@@ -28,18 +28,24 @@
 //!
 //! Slots, and places for what waits in lanes, where there are more than there ever were: both are kept.
 
+mod rerun;
+mod spawner;
+mod waits;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use proto_core::{Caller, EnvCell, Hidden, Key, Keyed, Suspended, TaskScope};
+use proto_core::{Hidden, Key, Keyed, Suspended};
 
 use super::access::Access;
 use super::data::Chain;
 use super::failure::TaskError;
 use super::flow::TaskId;
-use super::job::{Job, Payload, give_up, work};
+use super::job::{Job, Payload};
 use super::lanes::{Lanes, Mode, Pool, Token, WHOLE};
 use super::nest::Inner;
+
+pub(super) use self::spawner::Spawner;
 
 /// The priority of a task of which nothing was said.
 pub(super) const USUAL: u8 = 128;
@@ -440,106 +446,6 @@ impl<'env> Graph<'env> {
         self.retry.clear();
     }
 
-    /// A task is over, and so are its children.
-    pub(super) fn over(&mut self, index: u32, failure: Option<TaskError>, hidden: &mut Hidden<'_>) {
-        let slot = self.at(index);
-        let id = TaskId { slot: index, generation: slot.generation };
-        slot.over = true;
-        if failure.is_some() {
-            slot.rare().failure.clone_from(&failure);
-        }
-        if let Some(joiner) = slot.rare.as_mut().and_then(|rare| rare.joiner.take()) {
-            let _ = hidden.resume(joiner, (Ok(id), None));
-        }
-        let parent = slot.parent;
-        for task in slot.rare.as_mut().map_or(Vec::new(), |rare| std::mem::take(&mut rare.after)) {
-            let waiting = self.at(task).job.as_mut().expect("a task that waits lies in its slot");
-            waiting.failure = waiting.failure.take().or_else(|| failure.clone());
-            self.granted.push(task);
-        }
-        self.drop_use(index);
-        if failure.is_some() {
-            let failed = &mut self.at(parent).rare().failed;
-            *failed = failed.take().or(failure);
-        }
-        self.child_over(parent, hidden);
-        if parent == ROOT {
-            self.in_flight -= 1;
-            if self.in_flight <= self.limit / 2 {
-                if let Some(throttled) = self.throttled.take() {
-                    let _ = hidden.resume(throttled, ());
-                }
-            }
-        }
-    }
-
-    /// One of those that the task `parent` has made is over.
-    fn child_over(&mut self, parent: u32, hidden: &mut Hidden<'_>) {
-        let above = self.at(parent);
-        above.children -= 1;
-        if above.children == 0 {
-            if let Some(waiter) = above.rare.as_mut().and_then(|rare| rare.waiter.take()) {
-                let _ = hidden.resume(waiter, true);
-            }
-            self.over_if_done(parent, hidden);
-        }
-    }
-
-    /// A task of a kept graph has run: it goes back to its slot, and waits for the same as before.
-    fn rest(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
-        self.cancelled = self.cancelled.take().or(job.failure.take());
-        job.combining = false;
-        let Graph { slots, granted, .. } = self;
-        let slot = &mut slots[job.slot as usize];
-        if let Some(rare) = &slot.rare {
-            slot.waits = rare.before;
-            granted.extend_from_slice(&rare.after);
-        }
-        slot.job = Some(job);
-        self.child_over(ROOT, hidden);
-    }
-
-    /// Takes a task of a kept graph in, which runs after those of `before`.
-    pub(super) fn keep(&mut self, mut job: Box<Job<'env>>, before: impl ExactSizeIterator<Item = u32>) -> TaskId {
-        let index = self.slot(ROOT);
-        job.slot = index;
-        if job.priority != USUAL {
-            self.heap.get_or_insert_default();
-        }
-        for access in &job.accesses {
-            let chain = access.chain.open(&mut self.key);
-            if !std::mem::replace(&mut chain.noted, true) {
-                self.data.push(access.chain);
-            }
-        }
-        let slot = self.at(index);
-        slot.waits = before.len() as u32;
-        slot.rare().before = slot.waits;
-        slot.job = Some(job);
-        before.for_each(|before| self.at(before).rare().after.push(index));
-        TaskId { slot: index, generation: 0 }
-    }
-
-    /// The task that [`keep`](Graph::keep) takes in next.
-    pub(super) fn next_kept(&self) -> u32 {
-        self.slots.len() as u32
-    }
-
-    /// The tasks that lie in their slots, and where.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = (u32, &Job<'env>)> {
-        self.slots.iter().zip(0..).filter_map(|(slot, at)| Some((at, slot.job.as_deref()?)))
-    }
-
-    /// A task that lies in its slot.
-    pub(super) fn job(&self, index: u32) -> Option<&Job<'env>> {
-        self.slots[index as usize].job.as_deref()
-    }
-
-    /// The tasks that wait for this one, whatever they declare; in a kept graph all that do.
-    pub(super) fn after(&self, index: u32) -> &[u32] {
-        self.slots[index as usize].rare.as_ref().map_or(&[], |rare| &rare.after)
-    }
-
     pub(super) fn held(&mut self) -> &mut Vec<TaskId> {
         &mut self.held
     }
@@ -550,25 +456,6 @@ impl<'env> Graph<'env> {
         self.granted.push(index);
     }
 
-    /// Starts a kept graph.
-    pub(super) fn start(&mut self, hidden: &mut Hidden<'_>) -> Ready<'env> {
-        self.cancelled = None;
-        self.at(ROOT).children = self.slots.len() as u32 - 1;
-        for index in 1..self.slots.len() as u32 {
-            if self.at(index).waits == 0 {
-                let job = self.at(index).job.take().expect("a graph that is not running has its tasks");
-                self.admit(job, hidden);
-            }
-        }
-        self.take_ready(false)
-    }
-
-    /// Why the last run of a kept graph failed.
-    pub(super) fn tell_kept(&mut self) -> Option<(TaskError, Option<Payload>)> {
-        let failure = self.cancelled.take()?;
-        Some(self.with_panic(failure))
-    }
-
     pub(super) fn drop_use(&mut self, index: u32) {
         let slot = self.at(index);
         slot.uses -= 1;
@@ -577,89 +464,6 @@ impl<'env> Graph<'env> {
             slot.rare = None;
             self.free.push(index);
         }
-    }
-
-    /// Jobs to be freed.
-    pub(super) fn take_done(&mut self) -> Over<'env> {
-        Over(self.done.take())
-    }
-
-    /// Whether whoever makes tasks at the root has to wait.
-    pub(super) fn is_full(&self) -> bool {
-        self.in_flight >= self.limit
-    }
-
-    /// Keeps who makes tasks at the root waiting until half of the tasks are over.
-    pub(super) fn throttle(&mut self, caller: Caller<'_, ()>, hidden: &mut Hidden<'_>) {
-        match self.in_flight <= self.limit / 2 {
-            true => hidden.answer(caller, ()),
-            false => self.throttled = Some(hidden.suspend(caller)),
-        }
-    }
-
-    /// Keeps a task, or the root, waiting until all it has made is over. `false`: it would wait for itself.
-    pub(super) fn wait(&mut self, index: u32, caller: Caller<'_, bool>, hidden: &mut Hidden<'_>) {
-        let children = self.at(index).children;
-        match children {
-            0 => hidden.answer(caller, true),
-            _ if index != ROOT && self.waits_for_itself(index) => hidden.answer(caller, false),
-            _ => self.at(index).rare().waiter = Some(hidden.suspend(caller)),
-        }
-    }
-
-    /// As [`register`](Graph::register), and keeps the caller waiting until the task is ready: it runs that itself.
-    pub(super) fn register_own(
-        &mut self,
-        fresh: &mut Option<Box<Job<'env>>>,
-        parent: u32,
-        handle: bool,
-        caller: Caller<'_, Joined<'env>>,
-        hidden: &mut Hidden<'_>,
-    ) {
-        let id = self.register(fresh, parent, handle, hidden);
-        match (id, self.ready.take()) {
-            (Ok(id), None) => self.at(id.slot).rare().joiner = Some(hidden.suspend(caller)),
-            (id, ready) => hidden.answer(caller, (id, ready)),
-        }
-    }
-
-    /// Keeps the caller waiting until the task is over.
-    pub(super) fn join(&mut self, id: TaskId, caller: Caller<'_, Joined<'env>>, hidden: &mut Hidden<'_>) {
-        match self.find(id).filter(|slot| !slot.over) {
-            None => hidden.answer(caller, (Ok(id), None)),
-            Some(slot) => slot.rare().joiner = Some(hidden.suspend(caller)),
-        }
-    }
-
-    /// A handle is used up.
-    pub(super) fn let_go(&mut self, id: TaskId) {
-        if self.find(id).is_some() {
-            self.drop_use(id.slot);
-        }
-    }
-
-    /// Whoever has the handle of a task that is over is told why it failed, and with what.
-    pub(super) fn tell_handle(&mut self, id: TaskId) -> Option<(TaskError, Option<Payload>)> {
-        let slot = self.find(id)?;
-        let (failure, parent) = (slot.rare().failure.clone()?, slot.parent);
-        self.at(parent).rare().failed.take_if(|failed| failed.is(&failure));
-        Some(self.with_panic(failure))
-    }
-
-    /// Why something that the task `index` has made failed, since this was last asked; and what it panicked with.
-    pub(super) fn tell(&mut self, index: u32) -> Option<(TaskError, Option<Payload>)> {
-        let failed = self.at(index).rare.as_mut()?.failed.take()?;
-        Some(self.with_panic(failed))
-    }
-
-    fn with_panic(&mut self, error: TaskError) -> (TaskError, Option<Payload>) {
-        let panic = self.panic.take_if(|(panicked, _)| panicked.is(&error));
-        (error, panic.map(|(_, payload)| payload))
-    }
-
-    /// Nothing more is to be run.
-    pub(super) fn cancel(&mut self) {
-        self.cancelled = Some(TaskError::cancelled());
     }
 }
 
@@ -680,38 +484,5 @@ impl Drop for Graph<'_> {
             }
             data.release(&mut self.key);
         }
-    }
-}
-
-/// Whoever leaves ready tasks to the cores.
-#[derive(Clone, Copy)]
-pub(super) struct Spawner<'s, 'x, 'env> {
-    pub(super) scope: &'s TaskScope<'s, 'x>,
-    pub(super) graph: &'s EnvCell<Graph<'env>>,
-}
-
-impl<'s, 'env: 's> Spawner<'s, '_, 'env> {
-    pub(super) fn spawn(self, job: Box<Job<'env>>) {
-        self.surely(move |runs| if runs { work(self, job) } else { give_up(self, job) });
-    }
-
-    /// Leaves the running of whichever ready task is to go first then.
-    pub(super) fn spawn_ticket(self) {
-        self.surely(move |runs| match self.graph.update(|graph, _, _| graph.fetch()).flatten() {
-            Some(job) if runs => work(self, job),
-            job => job.into_iter().for_each(|job| give_up(self, job)),
-        });
-    }
-
-    /// Spawns `f`; if it is never run, since its scope was cancelled before or there is no stack, it is called with `false` where it is dropped.
-    pub(super) fn surely(self, f: impl FnOnce(bool) + Send + 's) {
-        struct Sure<F: FnOnce(bool)>(Option<F>);
-        impl<F: FnOnce(bool)> Drop for Sure<F> {
-            fn drop(&mut self) {
-                self.0.take().into_iter().for_each(|f| f(false));
-            }
-        }
-        let mut sure = Sure(Some(f));
-        self.scope.spawn(move || sure.0.take().into_iter().for_each(|f| f(true)));
     }
 }
