@@ -94,6 +94,17 @@ fn somebody_asks(ctx: &'static Ctx) -> bool {
 /// # Panics
 ///
 /// As [`join`](crate::join()).
+///
+/// # Examples
+///
+/// ```
+/// use proto_core::{join_wanted, work_wanted};
+///
+/// let both = || if work_wanted() { join_wanted(|| 1, || 2) } else { (1, 2) };
+/// let runtime = proto_core::Runtime::builder().controllers(2).build()?;
+/// assert_eq!(runtime.run(both)?, (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline]
 #[track_caller]
 pub fn join_wanted<A, B, RA, RB>(a: A, b: B) -> (RA, RB)

@@ -117,6 +117,14 @@ impl<P: Pieces> Over<P> {
     ///
     /// If `f` panics: the rest of that piece is left out, others are done to their end. If several panic, that of the piece that
     /// comes first goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut words = ["of", "every", "length"].map(String::from);
+    /// proto_lang_tasks::over(&mut words).for_each(|word| word.make_ascii_uppercase());
+    /// assert_eq!(words.concat(), "OFEVERYLENGTH");
+    /// ```
     #[inline]
     #[track_caller]
     pub fn for_each<F>(self, f: F)
@@ -155,9 +163,18 @@ impl<P: Pieces> Over<P> {
 
     /// What `f` makes of each item, in their order.
     ///
+    /// Results of a part that was cut off are moved once more, when it is done.
+    ///
     /// # Panics
     ///
     /// As [`for_each`](Over::for_each); results are dropped then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lengths = proto_lang_tasks::over(&["of", "every", "length"]).map(|word| word.len());
+    /// assert_eq!(lengths, [2, 5, 6]);
+    /// ```
     #[inline]
     #[track_caller]
     pub fn map<T, F>(self, f: F) -> Vec<T>
@@ -178,6 +195,16 @@ impl<P: Pieces> Over<P> {
     /// # Panics
     ///
     /// As [`for_each`](Over::for_each), also if `op` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_lang_tasks::over;
+    ///
+    /// let numbers = [3, -7, 5];
+    /// assert_eq!(over(&numbers).map_reduce(|n| n * n, |a, b| a + b), Some(83));
+    /// assert_eq!(over(&numbers).map_reduce(|n| *n, i32::min), Some(-7));
+    /// ```
     #[inline]
     #[track_caller]
     pub fn map_reduce<T, F, Op>(self, f: F, op: Op) -> Option<T>

@@ -11,6 +11,48 @@ use std::{iter, slice};
 /// | `&[T]`, `&mut [T]` | `&T`, `&mut T` |
 /// | [`chunks`], [`chunks_mut`] | `&[T]`, `&mut [T]` of the same length, the last perhaps shorter |
 /// | tuples of two or three of these | tuples of their items, as many as the shortest has |
+///
+/// # Examples
+///
+/// A sequence of one's own:
+///
+/// ```
+/// use std::iter::StepBy;
+/// use std::ops::Range;
+///
+/// use proto_lang_tasks::{IntoPieces, Pieces, over};
+///
+/// /// The even numbers below twice the end of a range.
+/// struct Even(Range<u64>);
+///
+/// impl Pieces for Even {
+///     type Item = u64;
+///     type Iter = StepBy<Range<u64>>;
+///
+///     fn count(&self) -> usize {
+///         Pieces::count(&self.0)
+///     }
+///
+///     fn cut(self, at: usize) -> (Self, Self) {
+///         let (first, second) = self.0.cut(at);
+///         (Even(first), Even(second))
+///     }
+///
+///     fn items(self) -> Self::Iter {
+///         (2 * self.0.start..2 * self.0.end).step_by(2)
+///     }
+/// }
+///
+/// impl IntoPieces for Even {
+///     type Pieces = Self;
+///
+///     fn into_pieces(self) -> Self {
+///         self
+///     }
+/// }
+///
+/// assert_eq!(over(Even(0..4)).map(|n| n), [0, 2, 4, 6]);
+/// ```
 pub trait Pieces: Sized + Send {
     /// What the loop's body gets.
     type Item;
