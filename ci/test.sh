@@ -10,7 +10,7 @@ step tests guard "$limit" cargo test --workspace --no-fail-fast
 
 # Optimised: the compiler may then keep the address of a thread-local across a call, and inlining changes what a switch of
 # stacks has to save. No documentation tests: their library is the same.
-step tests-release guard "$limit" cargo test --release -p proto-arch -p proto-core -p proto-lang-mutex -p proto-runtime \
+step tests-release guard "$limit" cargo test --release -p proto-arch -p proto-core -p proto-lang-mutex -p proto-lang-tasks -p proto-runtime \
     --lib --tests --no-fail-fast
 
 # Virtual processors that move after they have started; and that the compiler keeps no address of a thread-local across a move.

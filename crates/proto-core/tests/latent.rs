@@ -13,10 +13,7 @@ use common::lang::{Gate, Lock};
 use common::programs::tree;
 use common::trees::{cancel_some_time, wait_perhaps};
 use common::{Dice, build, runtime, sized, watched};
-use proto_core::{
-    Cancelled, ProcessError, Runtime, VpBuilder, blocking, current_name, join, join_wanted, scope, work_wanted,
-    yield_now,
-};
+use proto_core::{Cancelled, Runtime, VpBuilder, current_name, join, join_wanted, scope, work_wanted, yield_now};
 
 /// A fork tree whose leaves do something drawn by dice: nothing, yield, wait, block, panic.
 fn mixed(depth: usize, seed: u64, panics: &AtomicUsize, lock: &Lock) -> u64 {
