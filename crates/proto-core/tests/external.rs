@@ -69,7 +69,8 @@ fn wakes_before_the_wait_are_kept_as_one() {
         let waker = Waker::from(waker);
         is_shared_freely(&waker);
         let clone = waker.clone();
-        assert!(waker.will_wake(&clone));
+        // It compares addresses of tables, of which Miri makes several.
+        assert!(cfg!(miri) || waker.will_wake(&clone));
         waker.wake_by_ref();
         clone.wake();
         runtime(1)
