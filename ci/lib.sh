@@ -20,6 +20,11 @@ ci_lines=()
 ci_failed=0
 ci_begin=$SECONDS
 rm -rf "$ci_logs"
+if [ ! -e "$ci_target" ]; then
+    # Cargo marks a folder of build output so only if it makes it itself. Without the mark backups would keep it, and the tour would index it.
+    mkdir -p "$ci_target"
+    printf 'Signature: 8a477f597d28d172789f06886806bc55\n' >"$ci_target/CACHEDIR.TAG"
+fi
 mkdir -p "$ci_logs"
 
 step() {
