@@ -41,6 +41,34 @@ fn a_held_lock_is_neither_tried_nor_had_in_time() {
     lock.give(held.grant, PanicMark::now());
 }
 
+/// Here the straight way declines, and the general one finds out who had held it.
+#[test]
+fn who_did_not_take_it_may_give_it_back() {
+    let held_by_me = || {
+        let block = crate::ctx::get().current().expect("an attached thread runs a timeline");
+        block.held.load(Ordering::Relaxed)
+    };
+    let (lock, given) = (RawLock::new(), AtomicBool::new(false));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let taken = lock.lock();
+            assert_eq!(held_by_me(), 1);
+            sender.send(taken.grant).unwrap();
+            while !given.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            assert_eq!(held_by_me(), 0, "it is told that it does not hold the lock any more");
+        });
+        let grant = receiver.recv().unwrap();
+        assert!(lock.try_take().or_unwind().is_none());
+        lock.give(grant, PanicMark::now());
+        given.store(true, Ordering::Release);
+        lock.give(lock.lock().grant, PanicMark::now());
+        assert_eq!(held_by_me(), 0);
+    });
+}
+
 #[test]
 fn a_panic_poisons_until_it_is_declared_sound() {
     let (mut lock, data) = (RawLock::new(), Guarded::new(0));
