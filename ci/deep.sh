@@ -14,7 +14,7 @@ seeds="${MIRI_SEEDS:-8}"
 bound="${LOOM_BOUND:-4}"
 rounds="${STRESS_ROUNDS:-10}"
 deep="$ci_target/deep"
-ours=(-p proto-arch -p proto-core -p proto-lang-mutex)
+ours=(-p proto-arch -p proto-core -p proto-lang-mutex -p proto-lang-tasks)
 # Sanitizers are given to the program only, not to build scripts: cargo makes that difference when a target is named.
 triple="$ci_host"
 
