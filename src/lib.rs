@@ -5,6 +5,7 @@
 //! | I want to | crate | here |
 //! |---|---|---|
 //! | run a program written for `std::thread` and `std::sync` on very many cheap threads | `proto-lang-mutex` | [`mutex`] (feature `mutex`, on by default) |
+//! | compute on all cores: fork and join, loops, sorts; tasks that say what they read and write | `proto-lang-tasks` | [`tasks`] (feature `tasks`, on by default) |
 //! | write a language: constructs of my own, or another order of the work | `proto-core` | [`core`] |
 //! | start, watch and stop a runtime; let foreign code wake what waits | `proto-core` | [`core`] |
 //! | know the machine, pin, switch stacks, sleep and wake, without a runtime | `proto-arch` | [`arch`] |
@@ -34,12 +35,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A computation on all cores, and nothing said of threads:
+//!
+//! ```
+//! use proto_runtime::core::Runtime;
+//! use proto_runtime::tasks;
+//!
+//! let words = Runtime::builder().build()?.run(|| {
+//!     let mut words: Vec<&str> = "the quick brown fox jumps over the lazy dog".split(' ').collect();
+//!     tasks::sort(&mut words);
+//!     words
+//! })?;
+//! assert!(words.is_sorted());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A whole new language, its meaning and its wrapper, stands in the README; one with an assigner of its own is
 //! `examples/new_language.rs`.
 //!
 //! # Features
 //!
 //! - `mutex` (default): the language Vthread, [`mutex`].
+//! - `tasks` (default): the language Tasks, [`tasks`].
 //! - `hwloc`: [`Topology::system`](arch::topology::Topology::system) reads the machine from libhwloc. Without it, or where the library is not
 //!   installed, the operating system is asked. Off by default: a program outside this workspace needs either the library, or the lines of our
 //!   `.cargo/config.toml`, to build with it.
@@ -49,9 +66,11 @@ pub use proto_arch as arch;
 pub use proto_core as core;
 #[cfg(feature = "mutex")]
 pub use proto_lang_mutex as mutex;
+#[cfg(feature = "tasks")]
+pub use proto_lang_tasks as tasks;
 
 /// The programs in the README and on the porting page, compiled and run.
-#[cfg(all(doctest, feature = "mutex"))]
+#[cfg(all(doctest, feature = "mutex", feature = "tasks"))]
 mod pages {
     #[doc = include_str!("../README.md")]
     mod read_me {}
