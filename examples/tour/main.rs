@@ -1,5 +1,5 @@
-//! A tour of the project in four parts: the machine, real work on very many timelines, what a lock costs, and where to
-//! go from here.
+//! A tour of the project in six parts: the machine, real work on very many timelines, what a lock costs, fork-join, dataflow, and where
+//! to go from here.
 //!
 //! ```text
 //! cargo run --release --example tour [-- [--timelines N] [--runs N] [--quick] [--verbose] [DIR]]
@@ -7,20 +7,27 @@
 //!
 //! Read `index.rs` first: a program with readers, parsers, a bounded queue, locks and a barrier, compiled once for
 //! `std::thread` and once for virtual processors. `on_threads.rs` and `on_vps.rs` show that two
-//! `use` lines are all that differs.
+//! `use` lines are all that differs. Then `front.rs`: a computation as two plain loops, and the same two loops as dataflow.
 
 mod child;
 mod compare;
+mod front;
+mod on_one_core;
+mod on_rayon;
+mod on_tasks;
 mod on_threads;
 mod on_vps;
 mod overhead;
 mod pieces;
 mod plot;
+mod race;
+mod search;
 mod show;
 mod sides;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod words;
 mod work;
 
@@ -32,7 +39,7 @@ use proto_arch::topology::Topology;
 
 use crate::compare::Verdict;
 
-/// Shows the machine, compares a word index on threads and on virtual processors, and measures a shared lock.
+/// Shows the machine, compares a word index on threads and on virtual processors, measures a shared lock, and computes on all cores.
 #[derive(Debug, Parser)]
 #[command(name = "tour")]
 struct Arguments {
@@ -86,11 +93,18 @@ fn tour(arguments: &Arguments) -> ExitCode {
     let curve_runs = if arguments.quick { 1 } else { runs.min(3) };
     let curve = told(overhead::run(&picture, curve_runs, arguments.quick));
 
-    println!("\n4  What to look at next\n");
+    println!("\n4  Fork-join: a search through the same files\n");
+    let search = told(search::run(root, runs));
+
+    println!("\n5  Dataflow: tasks that say what they read and write\n");
+    let front = search.as_ref().and_then(|found| told(front::run(found, root, runs, arguments.quick)));
+
+    println!("\n6  What to look at next\n");
     show_next();
-    match (index, curve) {
-        (Some(Verdict::Different), _) | (None, None) => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
+    let verdicts = [index, curve.map(|()| Verdict::Same), search.map(|found| found.verdict), front];
+    match verdicts.contains(&Some(Verdict::Different)) || verdicts.iter().all(Option::is_none) {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
     }
 }
 
@@ -109,7 +123,8 @@ fn show_machine() {
 fn show_next() {
     for (what, why) in [
         ("examples/tour/index.rs", "the program of part 2: nothing in it tells a thread from a VP"),
-        ("docs/porting.md", "what differs from std::thread before you port your own program"),
+        ("examples/tour/front.rs", "part 5: two plain loops, and the same two loops as dataflow"),
+        ("docs/porting.md", "what differs from std::thread, rayon, OpenMP … before you port your own program"),
         ("examples/new_language.rs", "a parallel language of your own, in an afternoon"),
         ("cargo bench --bench overhead", "part 3 done carefully, and seven more, beside their rivals"),
     ] {

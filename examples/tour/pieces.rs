@@ -54,7 +54,8 @@ impl Pieces {
     }
 }
 
-fn is_word_byte(byte: u8) -> bool {
+/// Of a word, as far as one byte tells.
+pub(crate) fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 

@@ -1,0 +1,117 @@
+//! Part 4: fork-join. The longest passage that stands in two files, by loops and a sort that are cut when a core asks for work.
+
+use std::path::Path;
+
+use indicatif::{HumanBytes, HumanCount};
+
+use crate::compare::Verdict;
+use crate::race::{Way, race};
+use crate::show::counted;
+use crate::texts::{LOOKED_AT, Passage, Text};
+use crate::{on_one_core, on_rayon, on_tasks, sides, texts};
+
+/// Lines of the passage that are shown, and characters of a line.
+const SHOWN: (usize, usize) = (6, 90);
+
+/// What part 5 goes on with.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) texts: Vec<Text>,
+    pub(crate) passage: Option<Passage>,
+    pub(crate) verdict: Verdict,
+}
+
+/// Searches the text files below `root` on one core and on all, and prints what it found.
+///
+/// # Errors
+/// A sentence for the user if there is no text, or no runtime could be started.
+pub(crate) fn run(root: &Path, runs: usize) -> Result<Found, String> {
+    let texts = texts::below(root)?;
+    let size = texts.iter().map(|text| text.bytes.len() as u64).sum();
+    println!(
+        "   Of {} in {}: the longest passage that stands in two of them.",
+        HumanBytes(size),
+        counted(texts.len(), "file")
+    );
+    println!("   Three ways to run it, and two functions are all that differs: examples/tour/on_tasks.rs.\n");
+    let runtime = sides::runtime()?;
+    let (passage, verdict) = race(
+        runs,
+        &[
+            Way::new("one core, std", || Ok(on_one_core::passage::longest(&texts))),
+            Way::new("all cores, rayon", || Ok(on_rayon::passage::longest(&texts))),
+            Way::new("all cores, tasks", || {
+                runtime.run(|| on_tasks::passage::longest(&texts)).map_err(|error| error.to_string())
+            }),
+        ],
+    )?;
+    match &passage {
+        Some(passage) => show(passage, &texts, root),
+        None => println!("   No passage stands in two files."),
+    }
+    Ok(Found { texts, passage, verdict })
+}
+
+fn show(passage: &Passage, texts: &[Text], root: &Path) {
+    let [first, second] = passage.owners(texts).map(|text| name(text, root));
+    let more = if passage.length == LOOKED_AT { " or more" } else { "" };
+    println!("   {} bytes{more} stand in {first} and in {second}:\n", HumanCount(passage.length as u64));
+    let text = String::from_utf8_lossy(passage.text(texts));
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    for line in lines.iter().take(SHOWN.0) {
+        // Whatever a file holds, the terminal gets no orders from it.
+        let shown = line.chars().take(SHOWN.1).map(|c| if c.is_control() { ' ' } else { c });
+        println!("   │ {}", shown.collect::<String>());
+    }
+    if lines.len() > SHOWN.0 {
+        println!("   │ … and {} more", counted(lines.len() - SHOWN.0, "line"));
+    }
+}
+
+/// A text's file, as seen from the folder.
+pub(crate) fn name(text: &Text, root: &Path) -> String {
+    text.path.strip_prefix(root).unwrap_or(&text.path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(texts: &[&str]) -> Vec<Text> {
+        texts.iter().map(|text| Text { path: "memory".into(), bytes: text.as_bytes().to_vec() }).collect()
+    }
+
+    /// The length of the longest common passage from all pairs of places.
+    fn of_all_pairs(texts: &[Text]) -> usize {
+        let places: Vec<_> = (0..texts.len()).flat_map(|file| texts::word_starts(texts, file)).collect();
+        let pairs = places.iter().flat_map(|&a| places.iter().map(move |&b| (a, b)));
+        pairs.filter_map(|(a, b)| Passage::common(texts, a, b)).map(|passage| passage.length).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn all_sides_find_the_passage_that_all_pairs_give() {
+        let long = format!("{} ", "long".repeat(30)).repeat(40);
+        assert!(long.len() > LOOKED_AT, "{} bytes are looked at to their end", long.len());
+        for words in [
+            &["the cat sat", "a cat sat on the mat", "cat"][..],
+            &["one file with one file with one file in it"],
+            &["alone", "", "..."],
+            &["same", "same"],
+            &[&long, &format!("x {long}"), "to be"],
+            &[],
+        ] {
+            let texts = texts(words);
+            let expected = on_one_core::passage::longest(&texts);
+            assert_eq!(expected.as_ref().map_or(0, |passage| passage.length), of_all_pairs(&texts), "{words:.40?}");
+            assert_eq!(on_tasks::passage::longest(&texts), expected, "{words:.40?}");
+            assert_eq!(on_rayon::passage::longest(&texts), expected, "{words:.40?}");
+        }
+    }
+
+    #[test]
+    fn a_passage_is_in_two_files_and_begins_with_a_word() {
+        let texts = texts(&["again and again and again", "- and again: xyz", "xyz"]);
+        let passage = on_tasks::passage::longest(&texts).expect("there is one");
+        assert_eq!(passage.text(&texts), b"and again");
+    }
+}
