@@ -8,6 +8,7 @@
 //! | start a program on all cores | [`Runtime`] |
 //! | write a construct | [`EnvCell`], [`RequestHandler`], [`Waiters`], [`Guarded`], [`Guard`] |
 //! | keep state in my users' objects | [`Keyed`] |
+//! | order accesses to data by what they declare | [`Lanes`], [`Claim`] |
 //! | have a lock in it | [`RawLock`], [`RawRwLock`], [`Absentees`] |
 //! | do something once | [`SetOnce`], [`Lazy`] |
 //! | pass values through it | [`Channel`], [`Backlog`] |
@@ -83,8 +84,9 @@ pub use self::{
     },
     external::{ExternalEvent, ExternalWaker, external},
     guarded::{
-        Downgrade, Frozen, Grant, Guard, Guarded, Key, Keyed, Lender, Open, Opened, OpenedShared, PanicMark,
-        RangeGrant, RangeShares, SharedGrant, SharedRange, Shares,
+        Claim, Claimed, Downgrade, Fronts, Frozen, Grant, Guard, Guarded, Keeper, Key, Keyed, LaneMode, LanePool,
+        Lanes, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant, RangeShares, SharedGrant, SharedRange,
+        Shares,
     },
     hooks::{Cause, Event, Hooks},
     join::{JoinError, JoinHandle},

@@ -253,7 +253,7 @@ impl<T: ?Sized> Guarded<T> {
 
     /// Where the value lies.
     #[inline]
-    fn pointer(&self) -> NonNull<T> {
+    pub(super) fn pointer(&self) -> NonNull<T> {
         // SAFETY: the address of a field of a live value is not null.
         unsafe { NonNull::new_unchecked(self.value.get()) }
     }

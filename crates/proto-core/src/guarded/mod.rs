@@ -28,9 +28,12 @@
 //! | [`SharedGrant`] | every index | opened as `&T` (`T: Sync`) | [`Shares::lend`], [`Shares::take_back`] |
 //! | [`SharedRange`] | start..end | opened as `&[T]` (`T: Sync`), split, joined | [`RangeShares::lend`], [`RangeShares::take_back`] |
 //! | [`Frozen`] | every index | read as `&T` for the cell's life, copied | [`Grant::freeze`] |
+//! | [`Claim`], held | start..end | opened as either, while it is borrowed | [`Keeper::take`], [`Keeper::put`] |
 //!
 //! Beside these stands a [`Keyed`] cell: it holds what an *environment* keeps in a user's object, so nothing is given away, and all such cells of an
 //! environment open with the one [`Key`] that its handlers have. See `keyed`.
+//!
+//! *Who comes when* is the language's business. For those that order accesses by what these declare to touch there are [`Lanes`], and [`Fronts`].
 //!
 //! # The invariant
 //!
@@ -39,7 +42,7 @@
 //!
 //! Precisely: for a number *n* and an index *i* in `0..usize::MAX`, let *x* be how many exclusive tokens of *n* cover
 //! *i* (a keeper counts as one: [`Shares`], or [`RangeShares`] where it lists *i*), *s* how many [`SharedGrant`]s and
-//! [`SharedRange`]s do, and *f* whether a [`Frozen`] does. An [`Opened`] holds its token and counts as that token. Then
+//! [`SharedRange`]s do (a [`Claim`] counts as what it is held as), and *f* whether a [`Frozen`] does. An [`Opened`] holds its token and counts as that token. Then
 //! *x* ≤ 1; *s* > 0 only where the exclusive one is a keeper whose count for *i* is ≥ *s*; and *f* only where *x* = 0
 //! and *s* = 0.
 //!
@@ -81,9 +84,12 @@
 //! atomic here and its argument fits in a paragraph, so this folder is checked by Miri instead.
 
 mod cell;
+mod claim;
+mod fronts;
 mod grant;
 mod guard;
 mod keyed;
+mod lanes;
 mod ledger;
 mod number;
 mod opened;
@@ -91,9 +97,12 @@ mod range;
 mod slice;
 
 pub use cell::Guarded;
+pub use claim::{Claim, Claimed, Keeper};
+pub use fronts::Fronts;
 pub use grant::{Frozen, Grant, SharedGrant, Shares};
 pub use guard::{Downgrade, Guard, Lender, Open, PanicMark};
 pub use keyed::{Key, Keyed};
+pub use lanes::{LaneMode, LanePool, Lanes};
 pub use ledger::RangeShares;
 pub use opened::{Opened, OpenedShared};
 pub use range::{RangeGrant, SharedRange};

@@ -25,7 +25,7 @@ impl<T> Guarded<[T]> {
     #[track_caller]
     pub fn open_range(&self, grant: RangeGrant) -> Opened<'_, [T], RangeGrant> {
         let token = self.admit_piece(grant.0);
-        let part = self.part(&token);
+        let part = self.part(token.start, token.end);
         // SAFETY: the grant's number is the spouse's (`admit_piece`) and it covers `part`; it was given up to be here and
         // lies in the guard from now on.
         unsafe { Opened::new(part, RangeGrant(token)) }
@@ -62,7 +62,7 @@ impl<T> Guarded<[T]> {
         T: Sync,
     {
         let token = self.admit_piece(shared.0);
-        let part = self.part(&token);
+        let part = self.part(token.start, token.end);
         // SAFETY: the token's number is the spouse's (`admit_piece`), it covers `part` and is shared; it lies in the guard
         // from now on. `T: Sync`, as the other shared tokens may be in other threads.
         unsafe { OpenedShared::new(part, SharedRange(token)) }
@@ -107,29 +107,27 @@ impl<T> Guarded<[T]> {
         Piece { number: self.admit(token.number), ..token }
     }
 
-    /// Where the elements lie that `token` covers. No reference to the others is made on the way: they may be open.
+    /// Where the elements lie of a token that covers `start..end`. No reference to the others is made on the way: they may be open.
     #[inline]
     #[track_caller]
-    fn part(&self, token: &Piece) -> NonNull<[T]> {
+    pub(super) fn part(&self, start: usize, end: usize) -> NonNull<[T]> {
         let all = self.value.get();
-        let start = token.start;
-        let end = if token.end == END { all.len() } else { token.end };
-        if start > end || end > all.len() {
-            out_of_range(token, all.len());
+        let until = if end == END { all.len() } else { end };
+        if start > until || until > all.len() {
+            out_of_range(start, end, all.len());
         }
         // SAFETY: `start` is not greater than the slice's length.
         let first = unsafe { all.cast::<T>().add(start) };
         // SAFETY: a pointer into a live value is not null.
         let first = unsafe { NonNull::new_unchecked(first) };
-        NonNull::slice_from_raw_parts(first, end - start)
+        NonNull::slice_from_raw_parts(first, until - start)
     }
 }
 
 #[cold]
 #[track_caller]
-fn out_of_range(token: &Piece, len: usize) -> ! {
-    let Piece { start, end, .. } = token;
-    match *end {
+fn out_of_range(start: usize, end: usize, len: usize) -> ! {
+    match end {
         END => {
             panic!("a token of {start}.. exceeds a slice of {len} elements; the range stays locked")
         }

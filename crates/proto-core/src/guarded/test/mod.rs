@@ -1,6 +1,8 @@
 //! What safe code might do wrong, and what then happens. Run these under Miri as well (default and tree borrows).
 
+mod claim;
 mod keyed;
+mod lanes;
 mod misuse;
 mod range;
 mod share;
