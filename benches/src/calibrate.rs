@@ -39,7 +39,7 @@ pub(crate) fn private_work(seed: u64, steps: u32) -> u64 {
 ///
 /// The best and not the median: other work on the machine only ever makes it longer, and a length
 /// that is too long would make every peer look better than it is.
-fn time_call(steps: u32, tries: u32) -> f64 {
+pub(crate) fn time_call(steps: u32, tries: u32) -> f64 {
     let calls = (500_000 / (steps + 4)).max(20);
     let mut best = f64::MAX;
     let mut value = 1;
@@ -54,13 +54,16 @@ fn time_call(steps: u32, tries: u32) -> f64 {
     best
 }
 
-/// Finds the steps for each nominal length.
+/// Finds the steps for each nominal length. None for a length of 0.
 pub(crate) fn calibrate(lengths: &[u64]) -> Vec<WorkPoint> {
     let ghz = counter_ghz();
     let base = time_call(1_000, 9);
     let per_step = (time_call(3_000, 9) - base) / 2_000.0;
     let overhead = time_call(8, 9) - 8.0 * per_step;
     let point = |&cycles: &u64| {
+        if cycles == 0 {
+            return WorkPoint { cycles, steps: 0, ns: 0.0 };
+        }
         let wanted = cycles as f64 / ghz;
         let guess = ((wanted - overhead) / per_step).max(1.0);
         // The overhead is not the same at all lengths (the loop's exit is predicted only when the
@@ -70,6 +73,11 @@ pub(crate) fn calibrate(lengths: &[u64]) -> Vec<WorkPoint> {
         WorkPoint { cycles, steps, ns: time_call(steps, 5) }
     };
     lengths.iter().map(point).collect()
+}
+
+/// The nominal length that is so many nanoseconds.
+pub(crate) fn cycles(ns: f64) -> u64 {
+    (ns * counter_ghz()).round() as u64
 }
 
 /// Cycles per nanosecond.

@@ -1,5 +1,6 @@
 //! The command line of the `overhead` bench, and the run from arguments to files.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 
 use crate::calibrate::calibrate;
+use crate::peers::native;
 use crate::plan::{Plan, Scale};
 use crate::workloads::{self, Workload};
 use crate::{child, interleave, machine, record, table};
@@ -17,7 +19,7 @@ use crate::{child, interleave, machine, record, table};
 struct Arguments {
     /// Workloads to run; all when none is named.
     names: Vec<String>,
-    /// Smaller samples: everything within 90 seconds.
+    /// Smaller samples: everything within some minutes.
     #[arg(long)]
     quick: bool,
     /// List the workloads and what each measures.
@@ -64,7 +66,7 @@ pub fn overhead(target: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let chosen = choose(&arguments.names)?;
-    let plan = plan(&arguments, &chosen);
+    let plan = plan(&arguments, &chosen, target);
     // Meaningless figures must not replace real ones.
     let folder = plan.pick("overhead-test", "overhead", "overhead");
     run(&chosen, &plan, &target.join(folder))
@@ -83,7 +85,7 @@ fn choose(names: &[String]) -> anyhow::Result<Vec<&'static dyn Workload>> {
 }
 
 /// Turns the arguments into what is measured.
-fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
+fn plan(arguments: &Arguments, chosen: &[&dyn Workload], target: &Path) -> Plan {
     let (scale, rounds) = match (arguments.test, arguments.quick) {
         (true, _) => (Scale::Tiny, 1),
         (_, true) => (Scale::Quick, 5),
@@ -91,10 +93,17 @@ fn plan(arguments: &Arguments, chosen: &[&dyn Workload]) -> Plan {
     };
     let rounds = arguments.repeat.unwrap_or(rounds).max(1);
     let calm = arguments.calm.unwrap_or(if scale == Scale::Full { 60 } else { 0 });
-    let mut plan =
-        Plan { scale, rounds, workers: arguments.workers, calm: Duration::from_secs(calm), points: Vec::new() };
-    let lengths: Vec<u64> = chosen.iter().flat_map(|workload| workload.lengths(&plan)).collect();
-    plan.points = calibrate(&lengths);
+    let natives = chosen.iter().flat_map(|workload| workload.natives()).copied();
+    let mut plan = Plan {
+        scale,
+        rounds,
+        workers: arguments.workers,
+        calm: Duration::from_secs(calm),
+        points: Vec::new(),
+        programs: native::compile(natives, &target.join("overhead-native")),
+    };
+    let lengths: BTreeSet<u64> = chosen.iter().flat_map(|workload| workload.lengths(&plan)).collect();
+    plan.points = calibrate(&lengths.into_iter().collect::<Vec<_>>());
     plan
 }
 
@@ -119,7 +128,7 @@ fn run(chosen: &[&dyn Workload], plan: &Plan, folder: &Path) -> anyhow::Result<(
         if others > interleave::QUIET {
             println!("These figures are disturbed: repeat them when nothing else runs.");
         }
-        print!("{}", table::failures(&results));
+        print!("{}{}", table::failures(&results), table::absent(*workload, plan));
         failures += results.failures.len();
         record::write_json(&folder.join(workload.name()).with_extension("json"), &records)?;
         workload.plot(&records, folder).with_context(|| format!("cannot plot {}", workload.name()))?;

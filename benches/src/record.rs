@@ -1,7 +1,7 @@
 //! The data that travel: a case to a child, its measures back, the records to disk.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub(crate) struct Case {
     pub(crate) size: u64,
     /// The amounts of private work to sweep over; empty for most workloads.
     pub(crate) points: Vec<WorkPoint>,
+    /// The program that is the peer, if it is one of its own.
+    pub(crate) program: Option<PathBuf>,
 }
 
 impl Case {
@@ -33,6 +35,7 @@ impl Case {
             param: param.to_owned(),
             size,
             points: Vec::new(),
+            program: None,
         }
     }
 

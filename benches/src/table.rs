@@ -3,7 +3,10 @@
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::goal::{Goal, Verdict};
+use crate::peers::native::Native;
+use crate::plan::Plan;
 use crate::record::{Record, Results};
+use crate::workloads::Workload;
 
 /// An empty table with a head; columns from `numbers` on are aligned right.
 fn table(head: &[&str], numbers: std::ops::Range<usize>) -> Table {
@@ -80,6 +83,13 @@ pub(crate) fn figures(records: &[Record]) -> String {
 /// Why samples are missing, one line each; empty when none is.
 pub(crate) fn failures(results: &Results) -> String {
     let lines = results.failures.iter().map(|(case, why)| format!("no sample of {case}: {why}\n"));
+    lines.collect()
+}
+
+/// The rivals of `workload` that this machine lacks, one line each.
+pub(crate) fn absent(workload: &dyn Workload, plan: &Plan) -> String {
+    let why = |native: &Native| Some((native.peer, plan.programs.get(native.peer)?.as_ref().err()?));
+    let lines = workload.natives().iter().filter_map(why).map(|(peer, why)| format!("not measured: {peer}: {why}\n"));
     lines.collect()
 }
 

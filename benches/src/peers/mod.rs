@@ -8,7 +8,9 @@
 
 pub(crate) mod corosensei;
 pub(crate) mod crossbeam;
+pub(crate) mod dataflow;
 pub(crate) mod may;
+pub(crate) mod native;
 pub(crate) mod parking_lot;
 pub(crate) mod proto;
 pub(crate) mod pthread;

@@ -37,7 +37,7 @@ impl Vps {
     }
 
     /// Runs `seed` as a process of its own.
-    fn process<T: Send>(&self, seed: impl FnOnce() -> T + Send) -> T {
+    pub(crate) fn process<T: Send>(&self, seed: impl FnOnce() -> T + Send) -> T {
         self.runtime.run(seed).expect("no timeline panics and none waits for ever")
     }
 

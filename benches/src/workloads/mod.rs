@@ -1,6 +1,8 @@
 //! The workloads: one file each, whose head says what its numbers mean.
 
 mod chain;
+mod dataflow;
+mod graph_rerun;
 mod handoff;
 pub(crate) mod idle;
 mod memory;
@@ -14,6 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::goal::Goal;
+use crate::peers::native::Native;
 use crate::plan::Plan;
 use crate::plot;
 use crate::record::{Case, Measure, Record, Results};
@@ -29,6 +32,11 @@ pub(crate) trait Workload: Sync {
     /// The amounts of private work to calibrate, in cycles.
     fn lengths(&self, _plan: &Plan) -> Vec<u64> {
         Vec::new()
+    }
+
+    /// The rivals to compile.
+    fn natives(&self) -> &'static [Native] {
+        &[]
     }
 
     /// Everything to measure.
@@ -47,7 +55,7 @@ pub(crate) trait Workload: Sync {
 }
 
 /// All of them, in the order in which they run.
-pub(crate) const ALL: [&dyn Workload; 9] = [
+pub(crate) const ALL: [&dyn Workload; 12] = [
     &switch::Switch,
     &yield_now::Yield,
     &mutex_uncontended::MutexUncontended,
@@ -57,6 +65,9 @@ pub(crate) const ALL: [&dyn Workload; 9] = [
     &spawn::Spawn,
     &memory::Memory,
     &idle::Idle,
+    &dataflow::GRID,
+    &dataflow::CHAINS,
+    &graph_rerun::GraphRerun,
 ];
 
 /// The workload of this name.

@@ -113,7 +113,7 @@ impl Workload for MutexCurve {
         let size = plan.pick(200_000, 40_000_000, 260_000_000);
         let case = |peer: &str, timelines: u64| {
             let mut case = Case::new(self.name(), peer, CORES, &format!("T={timelines}"), size);
-            case.points.clone_from(&plan.points);
+            case.points = plan.points(&self.lengths(plan));
             case
         };
         let peers = ["none", "proto", "std", "parking_lot", "pthread", "may", "tokio"];
@@ -171,17 +171,10 @@ impl Workload for MutexCurve {
     fn plot(&self, records: &[Record], folder: &Path) -> anyhow::Result<()> {
         for timelines in TIMELINES {
             let prefix = format!("T={timelines} w=");
-            let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-            for record in records.iter().filter(|record| record.metric == "ratio") {
-                let Some(cycles) = record.param.strip_prefix(&prefix) else {
-                    continue;
-                };
-                let point = (cycles.parse::<f64>()?, record.median);
-                match lines.last_mut() {
-                    Some((peer, points)) if *peer == record.peer => points.push(point),
-                    _ => lines.push((record.peer.clone(), vec![point])),
-                }
-            }
+            let lines = plot::lines(records, |record| {
+                let cycles = record.param.strip_prefix(&prefix)?.parse().ok()?;
+                (record.metric == "ratio").then_some(cycles)
+            });
             let file = folder.join(format!("{}-{timelines}.svg", self.name()));
             let title = format!("{timelines} timelines on {CORES} cores, one lock");
             plot::curves(&lines, &file, &title, "cycles between locks", "time × cores / work")?;
