@@ -129,7 +129,7 @@ impl<T> Data<T> {
 }
 
 impl<T> Data<[T]> {
-    /// A part of the slice, to be declared by a task. Tasks whose parts do not overlap may run at once.
+    /// A part of the slice, to be declared by a task: `range(..)` is all of it. Tasks whose parts do not overlap may run at once.
     ///
     /// # Panics
     ///
