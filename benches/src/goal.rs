@@ -1,5 +1,13 @@
 //! The goals of the project's table: what is compared, with whom, and how much is allowed.
 
+/// On which side of its limit a figure has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    AtMost,
+    Below,
+    AtLeast,
+}
+
 /// One comparison.
 #[derive(Clone, Debug)]
 pub(crate) struct Goal {
@@ -9,10 +17,9 @@ pub(crate) struct Goal {
     pub(crate) ours: Option<f64>,
     /// What it is compared with: a rival's name and median, or `None` for an absolute bound.
     pub(crate) rival: Option<(String, f64)>,
-    /// Largest allowed ratio to the rival; without one, the largest allowed figure.
+    /// What bounds the ratio to the rival; without one, the figure.
     pub(crate) limit: f64,
-    /// `true` where the figure must stay strictly below the limit.
-    pub(crate) strict: bool,
+    pub(crate) bound: Bound,
 }
 
 /// Whether a goal was reached.
@@ -39,18 +46,23 @@ impl Goal {
             ours: theirs.and(ours),
             rival: Some((rival.to_owned(), theirs.unwrap_or(f64::NAN))),
             limit,
-            strict: false,
+            bound: Bound::AtMost,
         }
+    }
+
+    /// The same limit as the least: for figures of which more is better.
+    pub(crate) fn or_more(self) -> Self {
+        Self { bound: Bound::AtLeast, ..self }
     }
 
     /// Ours may be at most `limit`.
     pub(crate) fn at_most(what: impl Into<String>, ours: Option<f64>, limit: f64) -> Self {
-        Self { what: what.into(), ours, rival: None, limit, strict: false }
+        Self { what: what.into(), ours, rival: None, limit, bound: Bound::AtMost }
     }
 
     /// Ours must be below `limit`.
     pub(crate) fn below(what: impl Into<String>, ours: Option<f64>, limit: f64) -> Self {
-        Self { strict: true, ..Self::at_most(what, ours, limit) }
+        Self { bound: Bound::Below, ..Self::at_most(what, ours, limit) }
     }
 
     /// What is compared with the limit: the ratio, or the figure itself.
@@ -61,12 +73,13 @@ impl Goal {
 
     /// Whether the goal was reached.
     pub(crate) fn verdict(&self) -> Verdict {
-        match self.figure() {
-            None => Verdict::Unknown,
-            Some(figure) if figure < self.limit => Verdict::Met,
-            Some(figure) if figure == self.limit && !self.strict => Verdict::Met,
-            Some(_) => Verdict::Missed,
-        }
+        let Some(figure) = self.figure() else { return Verdict::Unknown };
+        let met = match self.bound {
+            Bound::AtMost => figure <= self.limit,
+            Bound::Below => figure < self.limit,
+            Bound::AtLeast => figure >= self.limit,
+        };
+        if met { Verdict::Met } else { Verdict::Missed }
     }
 }
 
@@ -87,6 +100,12 @@ mod tests {
         assert_eq!((ratio(10.0), ratio(10.1)), (Verdict::Met, Verdict::Missed));
         assert_eq!(Goal::at_most("x", Some(100.0), 100.0).verdict(), Verdict::Met);
         assert_eq!(Goal::below("x", Some(0.5), 0.5).verdict(), Verdict::Missed);
+    }
+
+    #[test]
+    fn a_goal_to_reach_is_missed_from_below() {
+        let share = |ours| Goal::against("x", Some(ours), 0.95, "std", Some(2.0)).or_more().verdict();
+        assert_eq!((share(1.9), share(1.89), share(2.5)), (Verdict::Met, Verdict::Missed, Verdict::Met));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use crate::goal::{Goal, Verdict};
+use crate::goal::{Bound, Goal, Verdict};
 use crate::peers::native::Native;
 use crate::plan::Plan;
 use crate::record::{Record, Results};
@@ -42,6 +42,11 @@ pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
             None => ("", String::new()),
         };
         let sign = if goal.rival.is_some() { "× " } else { "" };
+        let bound = match goal.bound {
+            Bound::AtMost => "≤",
+            Bound::Below => "<",
+            Bound::AtLeast => "≥",
+        };
         let mark = match goal.verdict() {
             Verdict::Met => "met",
             Verdict::Missed => "MISSED",
@@ -54,7 +59,7 @@ pub(crate) fn goals(rows: &[(String, Goal)]) -> String {
             rival,
             &theirs,
             &goal.figure().map_or_else(|| "–".to_owned(), |value| sign.to_owned() + &figure(value)),
-            &format!("{} {sign}{}", if goal.strict { "<" } else { "≤" }, goal.limit),
+            &format!("{bound} {sign}{}", goal.limit),
             mark,
         ]);
     }

@@ -6,16 +6,21 @@
 //! because they are `async`. So a difference between two figures is one between two peers and not
 //! between two ways to write a loop.
 
+pub(crate) mod chili;
 pub(crate) mod corosensei;
 pub(crate) mod crossbeam;
 pub(crate) mod dataflow;
+pub(crate) mod lace;
 pub(crate) mod may;
 pub(crate) mod native;
 pub(crate) mod parking_lot;
 pub(crate) mod proto;
 pub(crate) mod pthread;
+pub(crate) mod rayon;
+pub(crate) mod ready;
 pub(crate) mod spin;
 pub(crate) mod std;
+pub(crate) mod tasks;
 pub(crate) mod tokio;
 
 use ::std::sync::{Arc, OnceLock};

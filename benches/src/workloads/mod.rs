@@ -2,14 +2,20 @@
 
 mod chain;
 mod dataflow;
+mod forkjoin;
+mod forkjoin_leaf;
 mod graph_rerun;
 mod handoff;
 pub(crate) mod idle;
 mod memory;
 mod mutex_curve;
 mod mutex_uncontended;
+mod par_for;
+mod sort;
 mod spawn;
+mod spawn_tasks;
 mod switch;
+pub(crate) mod tree;
 mod yield_now;
 
 use std::path::Path;
@@ -55,7 +61,7 @@ pub(crate) trait Workload: Sync {
 }
 
 /// All of them, in the order in which they run.
-pub(crate) const ALL: [&dyn Workload; 12] = [
+pub(crate) const ALL: [&dyn Workload; 18] = [
     &switch::Switch,
     &yield_now::Yield,
     &mutex_uncontended::MutexUncontended,
@@ -65,6 +71,12 @@ pub(crate) const ALL: [&dyn Workload; 12] = [
     &spawn::Spawn,
     &memory::Memory,
     &idle::Idle,
+    &forkjoin::ForkJoin,
+    &forkjoin_leaf::ForkJoinLeaf,
+    &tree::Tree,
+    &spawn_tasks::SpawnTasks,
+    &par_for::ParFor,
+    &sort::Sort,
     &dataflow::GRID,
     &dataflow::CHAINS,
     &graph_rerun::GraphRerun,
