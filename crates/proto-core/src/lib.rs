@@ -15,6 +15,7 @@
 //! | make VPs | [`VpBuilder`], [`scope()`] |
 //! | fork tasks at the price of calls | [`join()`], [`task_scope()`] |
 //! | fork parts of a loop when somebody wants them | [`work_wanted`], [`join_wanted`], [`divisible`] |
+//! | have several write one vector | [`filled()`] |
 //! | decide what runs where | [`Assigner`] and the ready-made ones |
 //! | call something that blocks the OS thread | [`blocking()`] |
 //! | be woken by something outside, or wait for a future | [`external`] |
@@ -48,6 +49,8 @@ mod ended;
 mod env;
 #[cfg(not(loom))]
 mod external;
+#[cfg(not(loom))]
+mod filled;
 #[cfg(not(loom))]
 mod hooks;
 #[cfg(not(loom))]
@@ -83,6 +86,7 @@ pub use self::{
         sleep_until,
     },
     external::{ExternalEvent, ExternalWaker, external},
+    filled::{Places, filled},
     guarded::{
         Claim, Claimed, Downgrade, Fronts, Frozen, Grant, Guard, Guarded, Keeper, Key, Keyed, LaneMode, LanePool,
         Lanes, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant, RangeShares, SharedGrant, SharedRange,

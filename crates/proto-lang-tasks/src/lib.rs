@@ -37,7 +37,6 @@ pub use dataflow::{
     SharedTarget, Target, TaskBuilder, TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
 };
 pub use forkjoin::{
-    Chunks, ChunksMut, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,
-    over, par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn,
-    work,
+    Chunks, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join, over,
+    par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn, work,
 };

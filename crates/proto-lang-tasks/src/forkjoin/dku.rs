@@ -139,39 +139,30 @@ fn run_cut<W: Divide>(work: &mut W, cuts: u32) {
 /// assert!(bounds(&points).1 > 0.999_999);
 /// ```
 #[track_caller]
-pub fn dku<D, R, Divider, Kernel, Undivider>(data: D, divide: Divider, kernel: Kernel, undivide: Undivider) -> R
+pub fn dku<D: Send, R: Send>(
+    data: D,
+    divide: impl Fn(D) -> Result<(D, D), D> + Sync,
+    kernel: impl Fn(D) -> R + Sync,
+    undivide: impl Fn(R, R) -> R + Sync,
+) -> R {
+    // From an OS thread all of it goes to the cores at once, not each half by itself.
+    divisible(|_| run_dku(data, &(&divide, &kernel, &undivide)))
+}
+
+/// One reference to all three: it lies in every frame.
+fn run_dku<D, R, Divider, Kernel, Undivider>(data: D, verbs: &(Divider, Kernel, Undivider)) -> R
 where
     D: Send,
     R: Send,
-    Divider: Fn(D) -> Result<(D, D), D> + Send + Sync,
-    Kernel: Fn(D) -> R + Send + Sync,
-    Undivider: Fn(R, R) -> R + Send + Sync,
+    Divider: Fn(D) -> Result<(D, D), D> + Sync,
+    Kernel: Fn(D) -> R + Sync,
+    Undivider: Fn(R, R) -> R + Sync,
 {
-    // From an OS thread all of it goes to the cores at once, not each half by itself.
-    divisible(|_| Dku { divide, kernel, undivide }.run(data))
-}
-
-struct Dku<Divider, Kernel, Undivider> {
-    divide: Divider,
-    kernel: Kernel,
-    undivide: Undivider,
-}
-
-impl<Divider: Sync, Kernel: Sync, Undivider: Sync> Dku<Divider, Kernel, Undivider> {
-    fn run<D, R>(&self, data: D) -> R
-    where
-        D: Send,
-        R: Send,
-        Divider: Fn(D) -> Result<(D, D), D>,
-        Kernel: Fn(D) -> R,
-        Undivider: Fn(R, R) -> R,
-    {
-        match (self.divide)(data) {
-            Err(piece) => (self.kernel)(piece),
-            Ok((first, second)) => {
-                let (first, second) = join(|| self.run(first), || self.run(second));
-                (self.undivide)(first, second)
-            }
+    match (verbs.0)(data) {
+        Err(piece) => (verbs.1)(piece),
+        Ok((first, second)) => {
+            let (first, second) = join(|| run_dku(first, verbs), || run_dku(second, verbs));
+            (verbs.2)(first, second)
         }
     }
 }

@@ -21,7 +21,7 @@ mod spawn;
 
 pub use self::dku::{Divide, dku, work};
 pub use self::over::{Over, over, par_for};
-pub use self::pieces::{Chunks, ChunksMut, IntoPieces, Pieces, Zip3, chunks, chunks_mut};
+pub use self::pieces::{Chunks, IntoPieces, Pieces, Zip3, chunks, chunks_mut};
 pub use self::sort::{sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key};
 pub use self::spawn::spawn;
 

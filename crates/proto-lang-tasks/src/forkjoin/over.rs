@@ -15,6 +15,8 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use proto_core::{Places, filled};
+
 use super::dku::{Divide, work};
 use super::pieces::{IntoPieces, Pieces};
 
@@ -48,11 +50,7 @@ const PIECE: Duration = Duration::from_micros(2);
 /// ```
 #[inline]
 #[track_caller]
-pub fn par_for<I, F>(pieces: I, f: F)
-where
-    I: IntoPieces,
-    F: Fn(<I::Pieces as Pieces>::Item) + Sync,
-{
+pub fn par_for<I: IntoPieces>(pieces: I, f: impl Fn(<I::Pieces as Pieces>::Item) + Sync) {
     over(pieces).for_each(f);
 }
 
@@ -127,10 +125,7 @@ impl<P: Pieces> Over<P> {
     /// ```
     #[inline]
     #[track_caller]
-    pub fn for_each<F>(self, f: F)
-    where
-        F: Fn(P::Item) + Sync,
-    {
+    pub fn for_each(self, f: impl Fn(P::Item) + Sync) {
         self.for_each_block(|block| block.items().for_each(&f));
     }
 
@@ -154,16 +149,11 @@ impl<P: Pieces> Over<P> {
     /// ```
     #[inline]
     #[track_caller]
-    pub fn for_each_block<F>(self, f: F)
-    where
-        F: Fn(P) + Sync,
-    {
-        self.run((), &|_: &mut (), block| f(block), &|_: &mut (), ()| (), &|| ());
+    pub fn for_each_block(self, f: impl Fn(P) + Sync) {
+        self.run((), &|_: &mut (), block| f(block), &|_: &mut (), _| (), &|_: &mut (), ()| ());
     }
 
-    /// What `f` makes of each item, in their order.
-    ///
-    /// Results of a part that was cut off are moved once more, when it is done.
+    /// What `f` makes of each item, in their order: written at once where it is to be, whoever makes it.
     ///
     /// # Panics
     ///
@@ -177,14 +167,11 @@ impl<P: Pieces> Over<P> {
     /// ```
     #[inline]
     #[track_caller]
-    pub fn map<T, F>(self, f: F) -> Vec<T>
-    where
-        F: Fn(P::Item) -> T + Sync,
-        T: Send,
-    {
-        let first = Vec::with_capacity(self.pieces.count());
-        let kernel = |results: &mut Vec<T>, block: P| results.extend(block.items().map(&f));
-        self.run(first, &kernel, &|results: &mut Vec<T>, mut others| results.append(&mut others), &Vec::new)
+    pub fn map<T: Send>(self, f: impl Fn(P::Item) -> T + Sync) -> Vec<T> {
+        filled(self.pieces.count(), |places| {
+            let kernel = |places: &mut Places<'_, T>, block: P| places.fill(block.items().map(&f));
+            self.run(places, &kernel, &Places::split_off, &Places::append)
+        })
     }
 
     /// What `f` makes of each item, all of it made one by `op`, which is associative; `None` if there are no items.
@@ -207,12 +194,7 @@ impl<P: Pieces> Over<P> {
     /// ```
     #[inline]
     #[track_caller]
-    pub fn map_reduce<T, F, Op>(self, f: F, op: Op) -> Option<T>
-    where
-        F: Fn(P::Item) -> T + Sync,
-        Op: Fn(T, T) -> T + Sync,
-        T: Send,
-    {
+    pub fn map_reduce<T: Send>(self, f: impl Fn(P::Item) -> T + Sync, op: impl Fn(T, T) -> T + Sync) -> Option<T> {
         let kernel = |so_far: &mut Option<T>, block: P| {
             let mut values = block.items().map(&f);
             if let Some(first) = so_far.take().or_else(|| values.next()) {
@@ -225,41 +207,42 @@ impl<P: Pieces> Over<P> {
                 (a, b) => a.or(b),
             };
         };
-        self.run(None, &kernel, &undivide, &|| None)
+        self.run(None, &kernel, &|_: &mut Option<T>, _| None, &undivide)
     }
 
     #[inline]
     #[track_caller]
-    fn run<S, K, U, B>(self, state: S, kernel: &K, undivide: &U, begin: &B) -> S
+    fn run<S, K, D, U>(self, state: S, kernel: &K, divide: &D, undivide: &U) -> S
     where
         S: Send,
         K: Fn(&mut S, P) + Sync,
+        D: Fn(&mut S, usize) -> S + Sync,
         U: Fn(&mut S, S) + Sync,
-        B: Fn() -> S + Sync,
     {
         let pace = Pace::new(self.grain);
-        work(Loop { left: Some(self.pieces), pace, state, kernel, undivide, begin }).state
+        work(Loop { left: Some(self.pieces), pace, state, kernel, divide, undivide }).state
     }
 }
 
 /// A loop, or the part of it that is left, with what came of it so far.
-struct Loop<'f, P, S, K, U, B> {
+struct Loop<'f, P, S, K, D, U> {
     /// None only while a block is cut off, or if a body has panicked.
     left: Option<P>,
     pace: Pace,
     state: S,
     kernel: &'f K,
+    /// What the part of the last so many items begins with.
+    divide: &'f D,
     undivide: &'f U,
-    begin: &'f B,
 }
 
-impl<P, S, K, U, B> Divide for Loop<'_, P, S, K, U, B>
+impl<P, S, K, D, U> Divide for Loop<'_, P, S, K, D, U>
 where
     P: Pieces,
     S: Send,
     K: Fn(&mut S, P) + Sync,
+    D: Fn(&mut S, usize) -> S + Sync,
     U: Fn(&mut S, S) + Sync,
-    B: Fn() -> S + Sync,
 {
     #[inline]
     fn kernel(&mut self) -> bool {
@@ -290,8 +273,8 @@ where
         let (first, second) = left.cut(count - count / 2);
         self.left = Some(first);
         self.pace.ended = None;
-        let Loop { kernel, undivide, begin, .. } = *self;
-        Some(Loop { left: Some(second), pace: self.pace.clone(), state: begin(), kernel, undivide, begin })
+        let state = (self.divide)(&mut self.state, count / 2);
+        Some(Loop { left: Some(second), pace: self.pace.clone(), state, ..*self })
     }
 
     fn undivide(&mut self, part: Self) {
@@ -338,9 +321,7 @@ impl Pace {
 
 /// How many steps are done in `time`, if `steps` took `took`.
 fn share(steps: usize, time: Duration, took: Duration) -> usize {
-    let nanoseconds = |time: Duration| time.as_nanos() as u64;
-    let shared = (steps as u64).saturating_mul(nanoseconds(time)) / nanoseconds(took).max(1);
-    usize::try_from(shared).unwrap_or(usize::MAX)
+    (steps as f64 * time.div_duration_f64(took.max(Duration::from_nanos(1)))) as usize
 }
 
 #[cfg(test)]

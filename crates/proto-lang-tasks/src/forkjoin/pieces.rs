@@ -1,13 +1,14 @@
 //! What loops go over: sequences that can be cut anywhere, and give their items to a plain loop.
 
-use std::ops::Range;
-use std::{iter, slice};
+use std::iter::Zip;
+use std::ops::{Range, RangeInclusive};
+use std::slice;
 
 /// A sequence that can be cut in two at any index, and whose pieces are iterated by plain loops.
 ///
 /// | | items |
 /// |---|---|
-/// | [`Range`] of an integer type of up to 64 bits | numbers |
+/// | [`Range`] and [`RangeInclusive`] of an integer type of up to 64 bits | numbers |
 /// | `&[T]`, `&mut [T]` | `&T`, `&mut T` |
 /// | [`chunks`], [`chunks_mut`] | `&[T]`, `&mut [T]` of the same length, the last perhaps shorter |
 /// | tuples of two or three of these | tuples of their items, as many as the shortest has |
@@ -59,7 +60,7 @@ pub trait Pieces: Sized + Send {
     /// What goes over one piece.
     type Iter: Iterator<Item = Self::Item>;
 
-    /// How many items there are.
+    /// How many items there are, exactly: `map` leaves out what is more, and panics if there are fewer.
     fn count(&self) -> usize;
 
     /// The first `at` items, at most [`count`](Pieces::count), and the others.
@@ -78,106 +79,13 @@ pub trait IntoPieces {
     fn into_pieces(self) -> Self::Pieces;
 }
 
-/// What is given to a loop as it is.
-macro_rules! itself {
-    (impl[$($generics:tt)*] $pieces:ty) => {
-        impl<$($generics)*> IntoPieces for $pieces {
-            type Pieces = Self;
-
-            #[inline]
-            fn into_pieces(self) -> Self {
-                self
-            }
-        }
-    };
-}
-
-macro_rules! ranges {
-    ($($number:ty)*) => { $(
-        impl Pieces for Range<$number> {
-            type Item = $number;
-            type Iter = Range<$number>;
-
-            #[inline]
-            fn count(&self) -> usize {
-                if self.start < self.end {
-                    usize::try_from(self.end.abs_diff(self.start)).expect("a loop has at most usize::MAX steps")
-                } else {
-                    0
-                }
-            }
-
-            #[inline]
-            fn cut(self, at: usize) -> (Self, Self) {
-                // In range, because `at` is at most the count, though not for a signed type before the sum.
-                let middle = self.start.wrapping_add(at as $number);
-                (self.start..middle, middle..self.end)
-            }
-
-            #[inline]
-            fn items(self) -> Self::Iter {
-                self
-            }
-        }
-
-        itself! { impl[] Range<$number> }
-    )* };
-}
-
-ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
-itself! { impl['a, T: Sync] &'a [T] }
-itself! { impl['a, T: Send] &'a mut [T] }
-itself! { impl['a, T: Sync] Chunks<'a, T> }
-itself! { impl['a, T: Send] ChunksMut<'a, T> }
-
-impl<'a, T: Sync> Pieces for &'a [T] {
-    type Item = &'a T;
-    type Iter = slice::Iter<'a, T>;
-
-    #[inline]
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        self.split_at(at)
-    }
-
-    #[inline]
-    fn items(self) -> Self::Iter {
-        self.iter()
-    }
-}
-
-impl<'a, T: Send> Pieces for &'a mut [T] {
-    type Item = &'a mut T;
-    type Iter = slice::IterMut<'a, T>;
-
-    #[inline]
-    fn count(&self) -> usize {
-        self.len()
-    }
-
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        self.split_at_mut(at)
-    }
-
-    #[inline]
-    fn items(self) -> Self::Iter {
-        self.iter_mut()
-    }
-}
-
-/// What lends a slice.
+/// What lends pieces, or is one itself.
 macro_rules! lends {
-    ($([$($generics:tt)*] $holder:ty => $slice:ty;)*) => { $(
+    ($([$($generics:tt)*] $holder:ty => $pieces:ty;)*) => { $(
         impl<$($generics)*> IntoPieces for $holder {
-            type Pieces = $slice;
+            type Pieces = $pieces;
 
-            #[inline]
-            fn into_pieces(self) -> $slice {
+            fn into_pieces(self) -> $pieces {
                 self
             }
         }
@@ -191,17 +99,68 @@ lends! {
     ['a, T: Send, const N: usize] &'a mut [T; N] => &'a mut [T];
 }
 
-/// Pieces of one length. See [`chunks`].
-#[derive(Clone, Copy, Debug)]
-pub struct Chunks<'a, T> {
-    slice: &'a [T],
-    size: usize,
+/// The length of a range, which may be one more than the largest number of its type.
+fn steps(many: u128) -> usize {
+    usize::try_from(many).expect("a loop has at most usize::MAX steps")
 }
 
-/// Pieces of one length. See [`chunks_mut`].
-#[derive(Debug)]
-pub struct ChunksMut<'a, T> {
-    slice: &'a mut [T],
+macro_rules! ranges {
+    ($($number:ty)*) => { $(
+        impl Pieces for Range<$number> {
+            type Item = $number;
+            type Iter = Self;
+
+            fn count(&self) -> usize {
+                if self.is_empty() { 0 } else { steps(self.end.abs_diff(self.start) as u128) }
+            }
+
+            fn cut(self, at: usize) -> (Self, Self) {
+                // In range, because `at` is at most the count, though not for a signed type before the sum.
+                let middle = self.start.wrapping_add(at as $number);
+                (self.start..middle, middle..self.end)
+            }
+
+            fn items(self) -> Self {
+                self
+            }
+        }
+
+        impl Pieces for RangeInclusive<$number> {
+            type Item = $number;
+            type Iter = Self;
+
+            fn count(&self) -> usize {
+                if self.is_empty() { 0 } else { steps(self.end().abs_diff(*self.start()) as u128 + 1) }
+            }
+
+            fn cut(self, at: usize) -> (Self, Self) {
+                // What comes after the last may be no number of this type.
+                if at == Pieces::count(&self) {
+                    return (self, RangeInclusive::new(1, 0));
+                }
+                let middle = self.start().wrapping_add(at as $number);
+                let first = if at > 0 { *self.start()..=middle - 1 } else { RangeInclusive::new(1, 0) };
+                (first, middle..=*self.end())
+            }
+
+            fn items(self) -> Self {
+                self
+            }
+        }
+
+        lends! {
+            [] Range<$number> => Self;
+            [] RangeInclusive<$number> => Self;
+        }
+    )* };
+}
+
+ranges! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+/// Pieces of one length. See [`chunks`].
+#[derive(Clone, Debug)]
+pub struct Chunks<P> {
+    of: P,
     size: usize,
 }
 
@@ -220,9 +179,9 @@ pub struct ChunksMut<'a, T> {
 /// assert_eq!(rows, [3, 7, 5]);
 /// ```
 #[track_caller]
-pub fn chunks<T>(slice: &[T], size: usize) -> Chunks<'_, T> {
+pub fn chunks<T>(slice: &[T], size: usize) -> Chunks<&[T]> {
     assert!(size > 0, "chunks of no items");
-    Chunks { slice, size }
+    Chunks { of: slice, size }
 }
 
 /// As [`chunks`], with items that the loop may change.
@@ -245,133 +204,118 @@ pub fn chunks<T>(slice: &[T], size: usize) -> Chunks<'_, T> {
 /// assert_eq!(image[4..8], [10, 11, 12, 13]);
 /// ```
 #[track_caller]
-pub fn chunks_mut<T>(slice: &mut [T], size: usize) -> ChunksMut<'_, T> {
+pub fn chunks_mut<T>(slice: &mut [T], size: usize) -> Chunks<&mut [T]> {
     assert!(size > 0, "chunks of no items");
-    ChunksMut { slice, size }
+    Chunks { of: slice, size }
 }
 
-impl<'a, T: Sync> Pieces for Chunks<'a, T> {
-    type Item = &'a [T];
-    type Iter = slice::Chunks<'a, T>;
+/// Slices, and their chunks.
+macro_rules! slices {
+    ($($bound:ident $slice:ty: $item:ty, $iter:ident $items:ident, $chunks:ident $chunk_items:ident, $split:ident;)*) => { $(
+        impl<'a, T: $bound> Pieces for $slice {
+            type Item = $item;
+            type Iter = slice::$iter<'a, T>;
 
-    #[inline]
-    fn count(&self) -> usize {
-        self.slice.len().div_ceil(self.size)
-    }
+            fn count(&self) -> usize {
+                self.len()
+            }
 
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        let (first, second) = self.slice.split_at(self.slice.len().min(at * self.size));
-        (Chunks { slice: first, ..self }, Chunks { slice: second, ..self })
-    }
+            fn cut(self, at: usize) -> (Self, Self) {
+                self.$split(at)
+            }
 
-    #[inline]
-    fn items(self) -> Self::Iter {
-        self.slice.chunks(self.size)
-    }
+            fn items(self) -> Self::Iter {
+                self.$items()
+            }
+        }
+
+        impl<'a, T: $bound> Pieces for Chunks<$slice> {
+            type Item = $slice;
+            type Iter = slice::$chunks<'a, T>;
+
+            fn count(&self) -> usize {
+                self.of.len().div_ceil(self.size)
+            }
+
+            fn cut(self, at: usize) -> (Self, Self) {
+                let at = self.of.len().min(at.saturating_mul(self.size));
+                let (first, second) = self.of.$split(at);
+                (Chunks { of: first, size: self.size }, Chunks { of: second, size: self.size })
+            }
+
+            fn items(self) -> Self::Iter {
+                self.of.$chunk_items(self.size)
+            }
+        }
+
+        lends! {
+            ['a, T: $bound] $slice => $slice;
+            ['a, T: $bound] Chunks<$slice> => Chunks<$slice>;
+        }
+    )* };
 }
 
-impl<'a, T: Send> Pieces for ChunksMut<'a, T> {
-    type Item = &'a mut [T];
-    type Iter = slice::ChunksMut<'a, T>;
-
-    #[inline]
-    fn count(&self) -> usize {
-        self.slice.len().div_ceil(self.size)
-    }
-
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        let size = self.size;
-        let at = self.slice.len().min(at * size);
-        let (first, second) = self.slice.split_at_mut(at);
-        (ChunksMut { slice: first, size }, ChunksMut { slice: second, size })
-    }
-
-    #[inline]
-    fn items(self) -> Self::Iter {
-        self.slice.chunks_mut(self.size)
-    }
+slices! {
+    Sync &'a [T]: &'a T, Iter iter, Chunks chunks, split_at;
+    Send &'a mut [T]: &'a mut T, IterMut iter_mut, ChunksMut chunks_mut, split_at_mut;
 }
 
-impl<A: Pieces, B: Pieces> Pieces for (A, B) {
-    type Item = (A::Item, B::Item);
-    type Iter = iter::Zip<A::Iter, B::Iter>;
+/// Sequences side by side.
+macro_rules! tuples {
+    ($($($part:ident $name:ident),+ => $iter:ty: $zipped:expr;)*) => { $(
+        impl<$($part: Pieces),+> Pieces for ($($part,)+) {
+            type Item = ($($part::Item,)+);
+            type Iter = $iter;
 
-    #[inline]
-    fn count(&self) -> usize {
-        self.0.count().min(self.1.count())
-    }
+            fn count(&self) -> usize {
+                let ($($name,)+) = self;
+                usize::MAX$(.min($name.count()))+
+            }
 
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        let (a, b) = (self.0.cut(at), self.1.cut(at));
-        ((a.0, b.0), (a.1, b.1))
-    }
+            fn cut(self, at: usize) -> (Self, Self) {
+                let ($($name,)+) = self;
+                $(let $name = $name.cut(at);)+
+                (($($name.0,)+), ($($name.1,)+))
+            }
 
-    #[inline]
-    fn items(self) -> Self::Iter {
-        self.0.items().zip(self.1.items())
-    }
+            fn items(self) -> Self::Iter {
+                let ($($name,)+) = self;
+                $(let $name = $name.items();)+
+                $zipped
+            }
+        }
+
+        impl<$($part: IntoPieces),+> IntoPieces for ($($part,)+) {
+            type Pieces = ($($part::Pieces,)+);
+
+            fn into_pieces(self) -> Self::Pieces {
+                let ($($name,)+) = self;
+                ($($name.into_pieces(),)+)
+            }
+        }
+    )* };
 }
 
-impl<A: Pieces, B: Pieces, C: Pieces> Pieces for (A, B, C) {
-    type Item = (A::Item, B::Item, C::Item);
-    type Iter = Zip3<A::Iter, B::Iter, C::Iter>;
-
-    #[inline]
-    fn count(&self) -> usize {
-        self.0.count().min(self.1.count()).min(self.2.count())
-    }
-
-    #[inline]
-    fn cut(self, at: usize) -> (Self, Self) {
-        let (a, b, c) = (self.0.cut(at), self.1.cut(at), self.2.cut(at));
-        ((a.0, b.0, c.0), (a.1, b.1, c.1))
-    }
-
-    #[inline]
-    fn items(self) -> Self::Iter {
-        Zip3(self.0.items().zip(self.1.items()).zip(self.2.items()))
-    }
+tuples! {
+    A a, B b => Zip<A::Iter, B::Iter>: a.zip(b);
+    A a, B b, C c => Zip3<A::Iter, B::Iter, C::Iter>: Zip3(a.zip(b).zip(c));
 }
 
-impl<A: IntoPieces, B: IntoPieces> IntoPieces for (A, B) {
-    type Pieces = (A::Pieces, B::Pieces);
-
-    #[inline]
-    fn into_pieces(self) -> Self::Pieces {
-        (self.0.into_pieces(), self.1.into_pieces())
-    }
-}
-
-impl<A: IntoPieces, B: IntoPieces, C: IntoPieces> IntoPieces for (A, B, C) {
-    type Pieces = (A::Pieces, B::Pieces, C::Pieces);
-
-    #[inline]
-    fn into_pieces(self) -> Self::Pieces {
-        (self.0.into_pieces(), self.1.into_pieces(), self.2.into_pieces())
-    }
-}
-
-/// Three iterators side by side.
+/// Three iterators side by side. (Not a `Map` by a function pointer: it is called at each step where the optimiser does not see through it.)
 #[derive(Clone, Debug)]
-pub struct Zip3<A, B, C>(iter::Zip<iter::Zip<A, B>, C>);
+pub struct Zip3<A, B, C>(Zip<Zip<A, B>, C>);
 
 impl<A: Iterator, B: Iterator, C: Iterator> Iterator for Zip3<A, B, C> {
     type Item = (A::Item, B::Item, C::Item);
 
-    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(|((a, b), c)| (a, b, c))
     }
 
-    #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         self.0.size_hint()
     }
 
-    #[inline]
     fn fold<S, F: FnMut(S, Self::Item) -> S>(self, init: S, mut f: F) -> S {
         self.0.fold(init, |state, ((a, b), c)| f(state, (a, b, c)))
     }

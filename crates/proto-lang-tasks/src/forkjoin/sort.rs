@@ -24,10 +24,12 @@ use std::cmp::Ordering;
 
 use proto_core::{available_parallelism, divisible, join};
 
+use super::over::over;
+
 /// Pieces of fewer elements are not cut.
 const LEAST: usize = 4096;
 
-/// Blocks of fewer bytes are swapped by one core.
+/// Blocks of fewer bytes are rotated by one core.
 const SWAP: usize = 256 << 10;
 
 /// So many pairs of neighbours tell whether a piece is almost sorted.
@@ -71,7 +73,7 @@ pub fn sort<T: Ord + Send>(slice: &mut [T]) {
 pub fn sort_by<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], compare: F) {
     match pieces_of(slice) {
         1 => slice.sort_by(compare),
-        pieces => divisible(|_| Merge { compare: &compare, stable: true }.sort(slice, pieces)),
+        pieces => divisible(|_| merge_sort(slice, pieces, true, &compare)),
     }
 }
 
@@ -132,7 +134,7 @@ pub fn sort_unstable_by<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [
         _ if slice.is_sorted_by(|a, b| compare(a, b).is_ge()) => slice.reverse(),
         pieces if looks_sorted(slice, &compare) => {
             // As many as cores: each level of merges goes over all of it, and takes as long as the pieces do.
-            divisible(|_| Merge { compare: &compare, stable: false }.sort(slice, (pieces / 2).max(2)));
+            divisible(|_| merge_sort(slice, (pieces / 2).max(2), false, &compare));
         }
         pieces => divisible(|_| quicksort(slice, pieces, &compare)),
     }
@@ -210,63 +212,50 @@ fn weed<T, F: Fn(&T, &T) -> Ordering>(slice: &mut [T], compare: &F) -> bool {
     true
 }
 
-/// The sort that merges.
-struct Merge<'f, F> {
-    compare: &'f F,
-    stable: bool,
+/// Sorts pieces, and merges them. Stable, or fast for what is almost sorted.
+fn merge_sort<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], pieces: usize, stable: bool, compare: &F) {
+    if pieces <= 1 {
+        if !stable && !weed(slice, compare) {
+            return slice.sort_unstable_by(compare);
+        }
+        return slice.sort_by(compare);
+    }
+    let middle = slice.len() / 2;
+    let (left, right) = slice.split_at_mut(middle);
+    join(|| merge_sort(left, pieces / 2, stable, compare), || merge_sort(right, pieces / 2, stable, compare));
+    merge(slice, middle, pieces, compare);
 }
 
-impl<F> Merge<'_, F> {
-    fn sort<T: Send>(&self, slice: &mut [T], pieces: usize)
-    where
-        F: Fn(&T, &T) -> Ordering + Sync,
-    {
-        if pieces <= 1 {
-            if !self.stable && !weed(slice, self.compare) {
-                return slice.sort_unstable_by(self.compare);
-            }
-            return slice.sort_by(self.compare);
-        }
-        let middle = slice.len() / 2;
-        let (left, right) = slice.split_at_mut(middle);
-        join(|| self.sort(left, pieces / 2), || self.sort(right, pieces / 2));
-        self.merge(slice, middle, pieces);
+/// Merges the sorted runs `slice[..middle]` and `slice[middle..]`, in so many pieces.
+fn merge<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], middle: usize, pieces: usize, compare: &F) {
+    let goes_before = |a: &T, b: &T| compare(a, b).is_lt();
+    let (left, right) = slice.split_at(middle);
+    let (Some(last), Some(first)) = (left.last(), right.first()) else { return };
+    if !goes_before(first, last) {
+        return;
     }
-
-    /// Merges the sorted runs `slice[..middle]` and `slice[middle..]`, in so many pieces.
-    fn merge<T: Send>(&self, slice: &mut [T], middle: usize, pieces: usize)
-    where
-        F: Fn(&T, &T) -> Ordering + Sync,
-    {
-        let goes_before = |a: &T, b: &T| (self.compare)(a, b).is_lt();
-        let (left, right) = slice.split_at(middle);
-        let (Some(last), Some(first)) = (left.last(), right.first()) else { return };
-        if !goes_before(first, last) {
-            return;
-        }
-        // What is in its place already.
-        let begin = left.partition_point(|a| !goes_before(first, a));
-        let end = middle + right.partition_point(|b| goes_before(b, last));
-        let (slice, middle) = (&mut slice[begin..end], middle - begin);
-        if pieces <= 1 || slice.len() < 2 * LEAST {
-            return slice.sort_by(self.compare);
-        }
-        let half = slice.len() / 2;
-        let (left, right) = slice.split_at(middle);
-        // Of both runs together, `half` elements come first: `lefts` of the left one. Of equals the left one's come first.
-        let (mut lefts, mut most) = (half.saturating_sub(right.len()), half.min(left.len()));
-        while lefts < most {
-            let probe = lefts + (most - lefts) / 2;
-            if goes_before(&right[half - probe - 1], &left[probe]) {
-                most = probe;
-            } else {
-                lefts = probe + 1;
-            }
-        }
-        rotate(&mut slice[lefts..middle + (half - lefts)], middle - lefts);
-        let (low, high) = slice.split_at_mut(half);
-        join(|| self.merge(low, lefts, pieces / 2), || self.merge(high, middle - lefts, pieces / 2));
+    // What is in its place already.
+    let begin = left.partition_point(|a| !goes_before(first, a));
+    let end = middle + right.partition_point(|b| goes_before(b, last));
+    let (slice, middle) = (&mut slice[begin..end], middle - begin);
+    if pieces <= 1 || slice.len() < 2 * LEAST {
+        return slice.sort_by(compare);
     }
+    let half = slice.len() / 2;
+    let (left, right) = slice.split_at(middle);
+    // Of both runs together, `half` elements come first: `lefts` of the left one. Of equals the left one's come first.
+    let (mut lefts, mut most) = (half.saturating_sub(right.len()), half.min(left.len()));
+    while lefts < most {
+        let probe = lefts + (most - lefts) / 2;
+        if goes_before(&right[half - probe - 1], &left[probe]) {
+            most = probe;
+        } else {
+            lefts = probe + 1;
+        }
+    }
+    rotate(&mut slice[lefts..middle + (half - lefts)], middle - lefts);
+    let (low, high) = slice.split_at_mut(half);
+    join(|| merge(low, lefts, pieces / 2, compare), || merge(high, middle - lefts, pieces / 2, compare));
 }
 
 /// As [`slice::rotate_left`], in parallel: the shorter side changes places with the far end of the longer one, and is where it belongs.
@@ -279,20 +268,10 @@ fn rotate<T: Send>(mut slice: &mut [T], mut left: usize) {
         }
         let at = slice.len() - short;
         let (front, back) = slice.split_at_mut(at);
-        swap(&mut front[..short], back);
+        over((&mut front[..short], back)).for_each_block(|(a, b)| a.swap_with_slice(b));
         slice = if left <= right { &mut slice[..at] } else { &mut slice[short..] };
         left = if left <= right { left } else { left - short };
     }
-}
-
-/// Swaps two blocks of one length.
-fn swap<T: Send>(a: &mut [T], b: &mut [T]) {
-    if size_of_val(a) < SWAP {
-        return a.swap_with_slice(b);
-    }
-    let half = a.len() / 2;
-    let ((a1, a2), (b1, b2)) = (a.split_at_mut(half), b.split_at_mut(half));
-    join(|| swap(a1, b1), || swap(a2, b2));
 }
 
 #[cfg(test)]

@@ -20,11 +20,7 @@ use proto_core::{JoinHandle, VpBuilder};
 /// assert_eq!(longest.join().unwrap(), Some("words"));
 /// ```
 #[track_caller]
-pub fn spawn<F, T>(f: F) -> JoinHandle<T>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
+pub fn spawn<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     match VpBuilder::new().spawn(f) {
         Ok(handle) => handle,
         Err(error) => panic!("the closure could not be started: {error}"),
