@@ -126,7 +126,7 @@ fn show_next() {
         ("examples/tour/front.rs", "part 5: two plain loops, and the same two loops as dataflow"),
         ("docs/porting.md", "what differs from std::thread, rayon, OpenMP … before you port your own program"),
         ("examples/new_language.rs", "a parallel language of your own, in an afternoon"),
-        ("cargo bench --bench overhead", "part 3 done carefully, and seven more, beside their rivals"),
+        ("cargo bench --bench overhead", "parts 3 to 5 done carefully, and more, beside their rivals"),
     ] {
         println!("   {what:<30}  {why}");
     }
