@@ -11,6 +11,8 @@
 
 mod child;
 mod compare;
+#[cfg(test)]
+mod folder;
 mod front;
 mod on_one_core;
 mod on_rayon;
@@ -24,6 +26,7 @@ mod race;
 mod search;
 mod show;
 mod sides;
+mod split;
 mod survey;
 #[cfg(test)]
 mod tests;
