@@ -159,6 +159,14 @@ if wanted stress; then
     done
 fi
 
+# ---- Tasks in numbers: random graphs and random trees against what they give in turn, and one producer of ten million tasks.
+if wanted tasks; then
+    step tasks-random env PROTO_GRAPHS=100000 PROTO_TREES=20000 timeout --kill-after=10 3000 \
+        cargo test --release -p proto-lang-tasks --test dataflow_random --test forkjoin_random --target-dir "$deep/release"
+    step tasks-memory env PROTO_TASKS=10000000 timeout --kill-after=10 900 \
+        cargo test --release -p proto-lang-tasks --test memory --target-dir "$deep/release"
+fi
+
 # ---- panic=abort: nothing unwinds, cancels are refused, and everything else works.
 if wanted abort; then
     for one in "-p proto-core --example cancel" "--example new_language"; do

@@ -27,31 +27,12 @@
 //! | run the same graph again and again, or draw it | [`KeptGraph`] |
 //! | wait | [`Flow::taskwait`], [`Flow::taskwait_on`], [`TaskHandle::join`] |
 //!
-//! # Where it runs
+//! # Memory
 //!
-//! On the cores of the runtime that the caller runs in. An OS thread that calls anything here has the work done on the program's default runtime, and
-//! waits for it.
-//!
-//! # Examples
-//!
-//! ```
-//! use proto_lang_tasks::{Data, dataflow, join, over};
-//!
-//! let words = ["fork", "join", "task", "wait", "data"];
-//! let (letters, longest) = join(
-//!     || over(&words).map_reduce(|word| word.len(), |a, b| a + b),
-//!     || over(&words).map_reduce(|word| *word, |a, b| if b.len() > a.len() { b } else { a }),
-//! );
-//! assert_eq!((letters, longest), (Some(20), Some("fork")));
-//!
-//! let (price, tax, total) = (Data::new(0), Data::new(0), Data::new(0));
-//! dataflow(|df| {
-//!     df.task().output(&price).run(|price| *price = 200);
-//!     df.task().output(&tax).run(|tax| *tax = 19); // at once with the one above
-//!     df.task().input(&price).input(&tax).output(&total).run(|price, tax, total| *total = price + price * tax / 100);
-//! });
-//! assert_eq!(total.into_inner(), 238);
-//! ```
+//! Whoever makes tasks without end, and does not wait for them, needs memory for some of them. In a [`scope`], who has a quarter of a megabyte of tasks that
+//! have not ended lets others run first, so all is well below 4 MiB if tasks end by themselves. In a [`dataflow`], who has made 4096 tasks that are not
+//! over, or as many as [`Flow::limit`] says, waits: 4 MiB are enough for tasks of few accesses. Closures that own memory come on top, and tasks that wait
+//! for something keep theirs.
 
 #![forbid(unsafe_code)]
 
@@ -63,6 +44,7 @@ pub use dataflow::{
     SharedTarget, Target, TaskBuilder, TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
 };
 pub use forkjoin::{
-    Chunks, Divide, IntoPieces, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join, over,
-    par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn, work,
+    Chunks, Divide, IntoPieces, JoinError, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,
+    over, par_for, scope, sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key, spawn,
+    work,
 };

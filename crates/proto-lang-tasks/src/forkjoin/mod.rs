@@ -25,4 +25,4 @@ pub use self::pieces::{Chunks, IntoPieces, Pieces, Zip3, chunks, chunks_mut};
 pub use self::sort::{sort, sort_by, sort_by_key, sort_unstable, sort_unstable_by, sort_unstable_by_key};
 pub use self::spawn::spawn;
 
-pub use proto_core::{JoinHandle, Task, TaskScope as Scope, join, task_scope as scope};
+pub use proto_core::{JoinError, JoinHandle, Task, TaskScope as Scope, join, task_scope as scope};

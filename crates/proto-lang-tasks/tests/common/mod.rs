@@ -75,3 +75,14 @@ impl Dice {
         (self.next() >> 11) % n.max(1)
     }
 }
+
+/// What the environment variable `name` says, else `otherwise`.
+pub(crate) fn from_env<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// As many seeds as the environment variable `count` says, from `PROTO_SEED` on.
+pub(crate) fn seeds(count: &str, otherwise: usize) -> std::ops::Range<u64> {
+    let first = from_env("PROTO_SEED", 1);
+    first..first + from_env(count, otherwise as u64)
+}
