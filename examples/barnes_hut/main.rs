@@ -34,7 +34,7 @@ use crate::check::Errors;
 use crate::picture::Strip;
 use crate::rivals::With;
 use crate::rivals::show::counted;
-use crate::simulation::{Accuracy, energy, extent, forces, step};
+use crate::simulation::{Accuracy, centre, energy, forces, reach, step};
 
 /// Pictures of one simulation.
 const PICTURES: u32 = 6;
@@ -110,7 +110,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Some(path) => input::read(path)?,
         None => bodies::colliding(either(arguments.bodies, 10_000, 3_000), arguments.seed),
     };
-    let (centre, radius) = extent(&bodies);
+    let centre = centre(&bodies);
+    let radius = reach(&bodies, centre, 0.5);
     let mass: f64 = bodies.iter().map(|body| body.mass).sum();
     if !(radius > 0.0 && mass > 0.0) {
         return Err("the bodies have no mass, or are all in one place: nothing would move".to_owned());
@@ -128,7 +129,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     println!("\n2  {} on all cores\n", counted(steps as usize, "step"));
     let workspace = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
     let picture = arguments.picture.clone().unwrap_or_else(|| workspace.join("target/barnes_hut/bodies.png"));
-    let strip = Strip::new(&bodies, centre, 2.5 * radius);
+    let strip = Strip::new(&bodies, centre, 1.2 * reach(&bodies, centre, 0.95));
     let drift = simulate(bodies, accuracy, steps, strip, &picture)?;
     if arguments.file.is_none() && drift > DRIFT {
         return Err(format!("the energy changed by more than {} %: take a smaller --step or --theta", DRIFT * 100.0));

@@ -13,6 +13,9 @@ use crate::bodies::Body;
 const SIDE: usize = 320;
 const COLUMNS: usize = 3;
 
+/// Fewer bodies than this are drawn as blots, of so many points to each side; a point each would hardly be seen.
+const FEW: (usize, usize) = (1000, 2);
+
 /// Light of bodies that began on the left, and on the right, of the centre of mass.
 const LIGHTS: [Vec3; 2] = [Vec3::new(1.0, 0.55, 0.15), Vec3::new(0.25, 0.55, 1.0)];
 
@@ -40,11 +43,16 @@ impl Strip {
     /// Adds a picture.
     pub(crate) fn take(&mut self, bodies: &[Body]) {
         let mut points = vec![Vec3::ZERO; SIDE * SIDE];
+        let blot = if bodies.len() < FEW.0 { FEW.1 } else { 0 };
         for body in bodies {
             let seen = (body.position - self.centre) / self.reach;
             let (x, y) = ((seen.x + 1.0) / 2.0 * SIDE as f64, (1.0 - seen.y) / 2.0 * SIDE as f64);
             if (0.0..SIDE as f64).contains(&x) && (0.0..SIDE as f64).contains(&y) {
-                points[y as usize * SIDE + x as usize] += self.lights[body.number as usize];
+                let around =
+                    |middle: f64| middle as usize - blot.min(middle as usize)..=(middle as usize + blot).min(SIDE - 1);
+                for (x, y) in around(y).flat_map(|y| around(x).map(move |x| (x, y))) {
+                    points[y * SIDE + x] += self.lights[body.number as usize];
+                }
             }
         }
         self.pictures.push(points);
@@ -88,4 +96,28 @@ impl Strip {
 fn colour(light: Vec3) -> [u8; 3] {
     let shown = light.map(|light| 1.0 - (-0.5 * light).exp());
     shown.to_array().map(|part| (part.powf(0.6) * 255.0) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_drawn_where_they_are_up_is_up_and_what_is_outside_is_left_out() {
+        let positions = [DVec3::new(0.5, 0.5, 9.0), DVec3::new(-0.99999, -0.99999, 0.0), DVec3::new(0.0, 1.5, 0.0)];
+        let bodies: Vec<_> =
+            (0..).zip(positions).map(|(number, position)| Body::new(number, 1.0, position, DVec3::ZERO)).collect();
+        let mut strip = Strip::new(&bodies, DVec3::ZERO, 1.0);
+        strip.take(&bodies);
+        let bytes = strip.bytes(SIDE, SIDE);
+        let lit: Vec<_> = (0..SIDE * SIDE).filter(|point| bytes[point * 3..][..3] != [0; 3]).collect();
+        let blot = |xs: std::ops::Range<usize>, ys: std::ops::Range<usize>| {
+            ys.flat_map(move |y| xs.clone().map(move |x| y * SIDE + x))
+        };
+        // The second one in the corner, of which a part of the blot is outside.
+        let expected: Vec<_> = blot(238..243, 78..83).chain(blot(0..3, SIDE - 3..SIDE)).collect();
+        assert_eq!(lit, expected);
+        let [left, right] = [lit[lit.len() - 1], lit[0]].map(|point| (bytes[point * 3], bytes[point * 3 + 2]));
+        assert!(left.0 > left.1 && right.0 < right.1, "began on the left: more red than blue; right: the reverse");
+    }
 }

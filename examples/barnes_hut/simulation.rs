@@ -49,11 +49,18 @@ pub(crate) fn energy(bodies: &[Body]) -> f64 {
     bodies.iter().map(|body| body.mass * (body.velocity.length_squared() + body.potential) / 2.0).sum()
 }
 
-/// The centre of mass, and the distance from it within which half of the bodies are.
-pub(crate) fn extent(bodies: &[Body]) -> (DVec3, f64) {
+/// The centre of mass.
+pub(crate) fn centre(bodies: &[Body]) -> DVec3 {
     let mass: f64 = bodies.iter().map(|body| body.mass).sum();
-    let centre = bodies.iter().map(|body| body.position * body.mass).sum::<DVec3>() / mass;
+    bodies.iter().map(|body| body.position * body.mass).sum::<DVec3>() / mass
+}
+
+/// The distance from `centre` within which that share of the bodies is.
+///
+/// # Panics
+/// If there are no bodies.
+pub(crate) fn reach(bodies: &[Body], centre: DVec3, share: f64) -> f64 {
     let mut distances: Vec<f64> = bodies.iter().map(|body| body.position.distance(centre)).collect();
-    let middle = distances.len() / 2;
-    (centre, *distances.select_nth_unstable_by(middle, f64::total_cmp).1)
+    let last = ((distances.len() - 1) as f64 * share).ceil() as usize;
+    *distances.select_nth_unstable_by(last, f64::total_cmp).1
 }

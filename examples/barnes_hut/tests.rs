@@ -10,7 +10,7 @@ use glam::DVec3;
 use crate::bodies::{Body, colliding};
 use crate::check::Errors;
 use crate::rivals::{Laps, With};
-use crate::simulation::{Accuracy, energy, extent, forces, step};
+use crate::simulation::{Accuracy, centre, energy, forces, step};
 use crate::{Arguments, input, run};
 
 const EXACT: Accuracy = Accuracy { theta: 0.0, softening: 0.0, step: 0.001 };
@@ -94,7 +94,7 @@ fn the_galaxies_are_in_equilibrium_and_their_centre_rests() {
     let mut bodies = colliding(6000, 5);
     let momentum: DVec3 = bodies.iter().map(|body| body.velocity * body.mass).sum();
     assert!(momentum.length() < 0.02, "{momentum}");
-    assert!(extent(&bodies).0.length() < 0.02, "the centre is not far from 0");
+    assert!(centre(&bodies).length() < 0.02, "the centre is not far from 0");
     // The larger one by itself, about its own centre: twice the kinetic energy is the potential energy (virial theorem).
     bodies.truncate(4000);
     let mean = bodies.iter().map(|body| body.velocity).sum::<DVec3>() / 4000.0;

