@@ -14,6 +14,7 @@ cargo rustc -q --release -p proto-core --lib --features migrate --target-dir "$t
 awk '
     BEGIN {
         allowed["3ctx3CTX"] = "3ctx9installed|3ctx7install"
+        allowed["3ctx4CORE"] = "3ctx4core|3ctx7install"
         allowed["6panics19UNWINDING_ELSEWHERE"] = "6panics14unwinding_slow|6panics22switch_while_unwinding"
     }
     /^_[A-Za-z0-9_.$]+:/ { current = $1 }

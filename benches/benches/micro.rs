@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// The bare switch there and back.
 fn switch(criterion: &mut Criterion) {
@@ -59,6 +59,28 @@ fn guarded(criterion: &mut Criterion) {
     });
 }
 
+/// A fork that nobody takes, with its join; and a task that is spawned and run in a scope of a thousand.
+fn forks(criterion: &mut Criterion) {
+    let runtime = runtime();
+    let join = || {
+        proto_lang_tasks::join(|| black_box(1), || black_box(2));
+    };
+    criterion.bench_function("join", |bencher| bencher.iter_custom(|n| on_vp(&runtime, n, join)));
+    let scope = || {
+        proto_lang_tasks::scope(|s| {
+            for n in 0..1_000 {
+                s.spawn(move || {
+                    black_box(n);
+                });
+            }
+        });
+    };
+    let mut group = criterion.benchmark_group("scope");
+    group.throughput(Throughput::Elements(1_000));
+    group.bench_function("spawn", |bencher| bencher.iter_custom(|n| on_vp(&runtime, n, scope)));
+    group.finish();
+}
+
 /// One controller, so that nothing but the measured VP runs.
 fn runtime() -> proto_core::Runtime {
     let builder = proto_core::Runtime::builder().controllers(1).pin(true);
@@ -77,5 +99,5 @@ fn on_vp(runtime: &proto_core::Runtime, count: u64, operation: impl Fn() + Sync)
     process.expect("the operation neither panics nor waits for ever")
 }
 
-criterion_group!(micro, switch, mutex, guarded);
+criterion_group!(micro, switch, mutex, guarded, forks);
 criterion_main!(micro);

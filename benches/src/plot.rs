@@ -35,11 +35,14 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     if low > high { (0.5, 2.0) } else { (low / 1.2, high * 1.2) }
 }
 
-/// A line for each peer, through the medians of the records for which there is an `x`.
-pub(crate) fn lines(records: &[Record], x: impl Fn(&Record) -> Option<f64>) -> Vec<(String, Vec<(f64, f64)>)> {
+/// A line for each peer, through the points of its records.
+pub(crate) fn lines(
+    records: &[Record],
+    point: impl Fn(&Record) -> Option<(f64, f64)>,
+) -> Vec<(String, Vec<(f64, f64)>)> {
     let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
     for record in records {
-        let Some(point) = x(record).map(|x| (x, record.median)) else {
+        let Some(point) = point(record) else {
             continue;
         };
         match lines.iter_mut().find(|(peer, _)| *peer == record.peer) {

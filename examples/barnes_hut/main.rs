@@ -6,12 +6,15 @@
 //!
 //! Without a file the bodies are random. A file has a line for each: mass, position, velocity (`input.rs`); `planets.txt` is one.
 //!
-//! Read `verbs.rs` first, which has the verbs beside rayon's, then `tree.rs`: what is forked there is small and uneven, and no
+//! Read `rivals/verbs.rs` first, which has the verbs beside rayon's, then `tree.rs`: what is forked there is small and uneven, and no
 //! threshold says where to stop. Checked are the accelerations, against the exact ones and a bound that is proved there; that all sides
 //! compute the same to the last bit; and the energy, which must stay the same.
 
 mod bodies;
 mod check;
+#[cfg(test)]
+#[path = "../tour/folder.rs"]
+mod folder;
 mod input;
 mod picture;
 #[path = "../rivals/mod.rs"]
@@ -20,7 +23,6 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod verbs;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,14 +1,15 @@
 //! Claims about the tree's errors, about what moves, and about the program as a whole.
 
 use std::f64::consts::PI;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{env, fs, process};
 
 use clap::Parser;
 use glam::DVec3;
 
 use crate::bodies::{Body, colliding};
 use crate::check::Errors;
+use crate::folder::Folder;
 use crate::rivals::{Laps, With};
 use crate::simulation::{Accuracy, centre, energy, forces, step};
 use crate::{Arguments, input, run};
@@ -108,7 +109,8 @@ fn the_galaxies_are_in_equilibrium_and_their_centre_rests() {
 
 /// Runs the program with a picture of its own; what came, and the picture's size.
 fn program(test: &str, arguments: &[&str]) -> (Result<(), String>, Option<(u32, u32)>) {
-    let picture = env::temp_dir().join(format!("barnes-hut-{test}-{}.png", process::id()));
+    let folder = Folder::new(test);
+    let picture = folder.path().join("bodies.png");
     let words = ["barnes_hut", "--quick", "--picture"].map(Into::into).into_iter();
     let words = words.chain([picture.clone().into_os_string()]).chain(arguments.iter().map(Into::into));
     let done = run(&Arguments::parse_from(words));
@@ -116,8 +118,6 @@ fn program(test: &str, arguments: &[&str]) -> (Result<(), String>, Option<(u32, 
         let reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().expect("a PNG");
         reader.info().size()
     });
-    // Best effort: it is the system's folder for such things.
-    let _ = fs::remove_file(&picture);
     (done, size)
 }
 
@@ -136,11 +136,9 @@ fn a_file_of_few_bodies_and_few_steps_is_enough() {
 
 #[test]
 fn bodies_that_cannot_move_are_refused_with_the_reason() {
-    let file = env::temp_dir().join(format!("barnes-hut-one-{}.txt", process::id()));
-    fs::write(&file, "1 0 0 0 0 0 0\n").expect("written");
+    let folder = Folder::new("alone");
+    let file = folder.file("bodies.txt", "1 0 0 0 0 0 0\n");
     let (done, picture) = program("one", &[file.to_str().expect("a name in UTF-8")]);
-    // Best effort, as above.
-    let _ = fs::remove_file(&file);
     let error = done.expect_err("one body");
     assert!(error.contains("have no mass, or are all in one place"), "{error}");
     assert_eq!(picture, None);

@@ -97,7 +97,7 @@ impl Tree {
         let scale = f64::from((1 << BITS) - 1) / (high - low).max_element().max(f64::MIN_POSITIVE);
         with.for_each(bodies, |body| body.key = key((body.position - low) * scale));
         // By number within a key: the order, and with it each sum, is the same however the sort went.
-        with.sort_unstable_by_key(bodies, |body| (body.key, body.number));
+        with.sort_unstable_by(bodies, |a, b| (a.key, a.number).cmp(&(b.key, b.number)));
     }
 
     /// The tree of bodies that are sorted.

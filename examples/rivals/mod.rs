@@ -1,13 +1,14 @@
 //! What the examples on real input share: one program run as plain code, on our tasks, and on rayon; results compared, times in a table.
 //!
-//! A program is a closure that is told by a [`With`] whose verbs to use, and marks the end of each of its stages. Its file `verbs.rs` shows the
+//! A program is a closure that is told by a [`With`] whose verbs to use, and marks the end of each of its stages; `verbs.rs` has the
 //! verbs of the three side by side. The sides take turns, so that what else happens on the machine hits all alike.
 //!
-//! This folder is no example by itself; `barnes_hut` and `wordsort` include it as a module.
+//! This folder is no example by itself; `barnes_hut`, `tour` and `wordsort` include it as a module.
 
 #[path = "../tour/show.rs"]
 pub(crate) mod show;
 mod table;
+mod verbs;
 
 use std::time::{Duration, Instant};
 

@@ -18,10 +18,8 @@ use indicatif::HumanCount;
 use proto_lang_tasks::{Data, dataflow};
 use rayon::prelude::*;
 
-use crate::compare::Verdict;
-use crate::race::{Way, race};
+use crate::rivals::{self, With};
 use crate::search::{Found, name};
-use crate::sides;
 
 /// Bytes of each text that are compared: the table has the square of it.
 const COMPARED: usize = 16 << 10;
@@ -32,38 +30,42 @@ const TILE: usize = 128;
 /// Compares the two files that have the passage of part 4, on one core and on all, and prints how far they are from each other.
 ///
 /// # Errors
-/// A sentence for the user if there are no such files, or no runtime could be started.
-pub(crate) fn run(found: &Found, root: &Path, runs: usize, quick: bool) -> Result<Verdict, String> {
+/// A sentence for the user: a side could not be started, or came to another result.
+pub(crate) fn run(found: &Found, root: &Path, runs: usize, quick: bool) -> Result<(), String> {
     let Some(passage) = &found.passage else {
-        return Err("no two files have a passage in common; name a folder with more text".to_owned());
+        println!("   Left out, for no two files have a passage in common: name a folder with more text.");
+        return Ok(());
     };
     let owners = passage.owners(&found.texts);
     let most = if quick { COMPARED / 2 } else { COMPARED };
     let [a, b] = owners.map(|text| &text.bytes[..text.bytes.len().min(most)]);
     let [first, second] = owners.map(|text| name(text, root));
+    let [of_first, of_second] = [a, b].map(|text| HumanCount(text.len() as u64));
+    println!("   How far apart are {first} ({of_first} bytes) and {second} ({of_second})?");
     println!(
-        "   How far apart are {first} ({} bytes) and {second} ({})?",
-        HumanCount(a.len() as u64),
-        HumanCount(b.len() as u64)
-    );
-    println!(
-        "   {} × {} tiles, each after the ones above and to the left. Two loops, three ways: examples/tour/front.rs.\n",
+        "   {} × {} tiles, each after the ones above and to the left. Two loops, as they are, as dataflow tasks, and by\n   \
+         rayon with a barrier after each diagonal: examples/tour/front.rs.\n",
         a.len().div_ceil(TILE),
         b.len().div_ceil(TILE),
     );
-    let runtime = sides::runtime()?;
-    let (distance, verdict) = race(
-        runs,
-        &[
-            Way::new("one core, two plain loops", || Ok(by_loops(a, b))),
-            Way::new("all cores, rayon's diagonals", || Ok(by_diagonals(a, b))),
-            Way::new("all cores, dataflow tasks", || {
-                runtime.run(|| by_dataflow(a, b)).map_err(|error| error.to_string())
-            }),
-        ],
-    )?;
-    println!("   {} bytes put in, taken out or replaced make one of the other.", HumanCount(distance.into()));
-    Ok(verdict)
+    let distance = rivals::compare(runs, |with, laps| {
+        let distance = distance(with, a, b);
+        laps.end("the table of tiles");
+        distance
+    })?;
+    println!(
+        "\n   All agree: {} bytes put in, taken out or replaced make one of the other.",
+        HumanCount(distance.into())
+    );
+    Ok(())
+}
+
+fn distance(with: With, a: &[u8], b: &[u8]) -> u32 {
+    match with {
+        With::Plain => by_loops(a, b),
+        With::Tasks => by_dataflow(a, b),
+        With::Rayon => by_diagonals(a, b),
+    }
 }
 
 /// What the tiles leave to the next: below each column of tiles, and to the right of each row.
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     /// By the definition, without tiles.
-    fn distance(a: &[u8], b: &[u8]) -> u32 {
+    fn by_definition(a: &[u8], b: &[u8]) -> u32 {
         let mut row: Vec<u32> = (0..=b.len() as u32).collect();
         for (i, x) in a.iter().enumerate() {
             let above = row.clone();
@@ -173,11 +175,11 @@ mod tests {
 
     #[test]
     fn the_distance_is_the_number_of_edits() {
-        for by in [by_loops, by_dataflow, by_diagonals] {
-            assert_eq!(by(b"kitten", b"sitting"), 3);
-            assert_eq!(by(b"", b"abc"), 3);
-            assert_eq!(by(b"abc", b""), 3);
-            assert_eq!(by(b"", b""), 0);
+        for with in [With::Plain, With::Tasks, With::Rayon] {
+            assert_eq!(distance(with, b"kitten", b"sitting"), 3, "{with:?}");
+            assert_eq!(distance(with, b"", b"abc"), 3, "{with:?}");
+            assert_eq!(distance(with, b"abc", b""), 3, "{with:?}");
+            assert_eq!(distance(with, b"", b""), 0, "{with:?}");
         }
     }
 
@@ -186,9 +188,9 @@ mod tests {
         for (i, j) in [(1, 1), (TILE, TILE), (TILE + 1, TILE - 1), (1, 4 * TILE), (3 * TILE + 5, 2 * TILE), (700, 900)]
         {
             let (a, b) = (text(i, 1), text(j, 2));
-            let expected = distance(&a, &b);
-            for by in [by_loops, by_dataflow, by_diagonals] {
-                assert_eq!(by(&a, &b), expected, "{i} × {j} bytes");
+            let expected = by_definition(&a, &b);
+            for with in [With::Plain, With::Tasks, With::Rayon] {
+                assert_eq!(distance(with, &a, &b), expected, "{with:?}, {i} × {j} bytes");
             }
         }
     }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use proto_core::Runtime;
 
-use crate::plot;
 use crate::show::median;
 use crate::sides::{self, Load};
 use crate::work::nanoseconds_per_step;
+use crate::{plot, rivals};
 
 /// Numbers of timelines that share the lock.
 pub(crate) const TIMELINES: [usize; 3] = [2, 8, 64];
@@ -85,7 +85,7 @@ pub(crate) fn run(picture: &Path, runs: usize, quick: bool) -> Result<(), String
 }
 
 fn measure(works: &[f64], cores: usize, runs: usize) -> Result<Vec<Point>, String> {
-    let runtime = sides::runtime()?;
+    let runtime = rivals::runtime(None)?;
     let step = nanoseconds_per_step();
     let bar = ProgressBar::new((runs * works.len() * TIMELINES.len() * PEERS.len()) as u64).with_style(
         ProgressStyle::with_template("   {bar:40} {percent:>3} %  the shared lock")

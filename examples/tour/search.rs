@@ -4,11 +4,10 @@ use std::path::Path;
 
 use indicatif::{HumanBytes, HumanCount};
 
-use crate::compare::Verdict;
-use crate::race::{Way, race};
+use crate::passage::longest;
 use crate::show::counted;
 use crate::texts::{LOOKED_AT, Passage, Text};
-use crate::{on_one_core, on_rayon, on_tasks, sides, texts};
+use crate::{rivals, texts};
 
 /// Lines of the passage that are shown, and characters of a line.
 const SHOWN: (usize, usize) = (6, 90);
@@ -18,13 +17,12 @@ const SHOWN: (usize, usize) = (6, 90);
 pub(crate) struct Found {
     pub(crate) texts: Vec<Text>,
     pub(crate) passage: Option<Passage>,
-    pub(crate) verdict: Verdict,
 }
 
 /// Searches the text files below `root` on one core and on all, and prints what it found.
 ///
 /// # Errors
-/// A sentence for the user if there is no text, or no runtime could be started.
+/// A sentence for the user: there is no text, a side could not be started, or it found something else.
 pub(crate) fn run(root: &Path, runs: usize) -> Result<Found, String> {
     let texts = texts::below(root)?;
     let size = texts.iter().map(|text| text.bytes.len() as u64).sum();
@@ -33,23 +31,14 @@ pub(crate) fn run(root: &Path, runs: usize) -> Result<Found, String> {
         HumanBytes(size),
         counted(texts.len(), "file")
     );
-    println!("   Three ways to run it, and two functions are all that differs: examples/tour/on_tasks.rs.\n");
-    let runtime = sides::runtime()?;
-    let (passage, verdict) = race(
-        runs,
-        &[
-            Way::new("one core, std", || Ok(on_one_core::passage::longest(&texts))),
-            Way::new("all cores, rayon", || Ok(on_rayon::passage::longest(&texts))),
-            Way::new("all cores, tasks", || {
-                runtime.run(|| on_tasks::passage::longest(&texts)).map_err(|error| error.to_string())
-            }),
-        ],
-    )?;
+    println!("   One program, three times the verbs: examples/tour/passage.rs, examples/rivals/verbs.rs.\n");
+    let passage = rivals::compare(runs, |with, laps| longest(with, &texts, laps))?;
+    println!("\n   All found the same.");
     match &passage {
         Some(passage) => show(passage, &texts, root),
         None => println!("   No passage stands in two files."),
     }
-    Ok(Found { texts, passage, verdict })
+    Ok(Found { texts, passage })
 }
 
 fn show(passage: &Passage, texts: &[Text], root: &Path) {
@@ -76,6 +65,7 @@ pub(crate) fn name(text: &Text, root: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rivals::{Laps, With};
 
     fn texts(texts: &[&str]) -> Vec<Text> {
         texts.iter().map(|text| Text { path: "memory".into(), bytes: text.as_bytes().to_vec() }).collect()
@@ -97,21 +87,23 @@ mod tests {
             &["one file with one file with one file in it"],
             &["alone", "", "..."],
             &["same", "same"],
+            &[&"one two three four ".repeat(600), "two three five four one two three"],
             &[&long, &format!("x {long}"), "to be"],
             &[],
         ] {
             let texts = texts(words);
-            let expected = on_one_core::passage::longest(&texts);
-            assert_eq!(expected.as_ref().map_or(0, |passage| passage.length), of_all_pairs(&texts), "{words:.40?}");
-            assert_eq!(on_tasks::passage::longest(&texts), expected, "{words:.40?}");
-            assert_eq!(on_rayon::passage::longest(&texts), expected, "{words:.40?}");
+            let expected = of_all_pairs(&texts);
+            let found = |with| longest(with, &texts, &mut Laps::new());
+            assert_eq!(found(With::Plain).map_or(0, |passage| passage.length), expected, "{words:.40?}");
+            assert_eq!(found(With::Tasks), found(With::Plain), "{words:.40?}");
+            assert_eq!(found(With::Rayon), found(With::Plain), "{words:.40?}");
         }
     }
 
     #[test]
     fn a_passage_is_in_two_files_and_begins_with_a_word() {
         let texts = texts(&["again and again and again", "- and again: xyz", "xyz"]);
-        let passage = on_tasks::passage::longest(&texts).expect("there is one");
+        let passage = longest(With::Tasks, &texts, &mut Laps::new()).expect("there is one");
         assert_eq!(passage.text(&texts), b"and again");
     }
 }

@@ -10,7 +10,7 @@ use proto_core::Runtime;
 
 use crate::survey::{Problem, Survey};
 use crate::words::Ranking;
-use crate::{on_threads, on_vps};
+use crate::{on_threads, on_vps, rivals};
 
 /// The stack of a timeline in bytes, the same on both sides.
 pub(crate) const STACK: usize = 64 << 10;
@@ -69,7 +69,7 @@ impl Side {
         let indexed = match self {
             Self::Threads => on_threads::index::build(survey, timelines, progress),
             Self::Vps => {
-                let runtime = runtime()?;
+                let runtime = rivals::runtime(None)?;
                 on(&runtime, move || on_vps::index::build(survey, timelines, progress))
             }
         }?;
@@ -85,11 +85,6 @@ pub(crate) fn lock_on_threads(load: Load) -> Result<Duration, String> {
 /// The lock-overhead program on the VPs of `runtime`.
 pub(crate) fn lock_on_vps(runtime: &Runtime, load: Load) -> Result<Duration, String> {
     on(runtime, move || on_vps::lock::time(load))
-}
-
-/// A runtime on all cores that this program may use.
-pub(crate) fn runtime() -> Result<Runtime, String> {
-    Runtime::builder().build().map_err(|error| error.to_string())
 }
 
 /// Runs `program` as a process of `runtime` and waits for its end.

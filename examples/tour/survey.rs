@@ -97,7 +97,11 @@ impl Survey {
     /// # Errors
     /// A sentence for the user if `root` itself cannot be used.
     pub(crate) fn below(root: &Path) -> Result<Self, String> {
-        let advice = "give a folder that you may read: cargo run --release --example tour -- DIR";
+        let advice = concat!(
+            "give a folder that you may read: cargo run --release --example ",
+            env!("CARGO_BIN_NAME"),
+            " -- DIR"
+        );
         let found = fs::metadata(root).map_err(|error| format!("{}: {error}; {advice}", root.display()))?;
         if found.is_dir() {
             fs::read_dir(root).map_err(|error| format!("{}: {error}; {advice}", root.display()))?;

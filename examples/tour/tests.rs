@@ -6,12 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::{env, fs, process};
 
 use clap::Parser;
 
+use crate::folder::Folder;
 use crate::{Arguments, compare, told, tour};
 
 /// Carries a child's arguments, a line each.
@@ -38,30 +39,6 @@ fn the_child() {
     process::exit(i32::from(!done));
 }
 
-/// A folder for one test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = env::temp_dir().join(format!("tour-{test}-{}", process::id()));
-        fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, contents).expect("written");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Best effort: it is the system's folder for such things.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn command(dir: &Path) -> Command {
     let mut command =
         again(&["--timelines", "8", "--"].map(OsStr::new).into_iter().chain([dir.as_os_str()]).collect::<Vec<_>>())
@@ -84,7 +61,7 @@ fn refused(dir: &Path) -> String {
 #[test]
 fn a_folder_that_is_not_there_is_named_with_a_remedy() {
     let folder = Folder::new("none");
-    let dir = folder.0.join("no such folder");
+    let dir = folder.path().join("no such folder");
     let said = refused(&dir);
     for part in ["This part could not be done", "no such folder: No such file", "--example tour -- DIR"] {
         assert!(said.contains(part), "{part}: {said}");
@@ -95,7 +72,7 @@ fn a_folder_that_is_not_there_is_named_with_a_remedy() {
 fn a_folder_without_text_is_named_with_a_remedy() {
     let folder = Folder::new("empty");
     folder.file("binary", b"\x7fELF\0\0");
-    let said = refused(&folder.0);
+    let said = refused(folder.path());
     assert!(said.contains("binary (it holds zero bytes)"), "{said}");
     assert!(said.contains("no text in it; name a folder with text files"), "{said}");
 }
@@ -107,14 +84,14 @@ fn what_cannot_be_indexed_is_left_out_with_its_reason_and_the_rest_is_indexed() 
     folder.file("latin 1", b"caf\xe9 alpha");
     folder.file("binary", b"alpha\0alpha");
     folder.file(".hidden", "alpha");
-    fs::create_dir(folder.0.join("build")).expect("made");
+    fs::create_dir(folder.path().join("build")).expect("made");
     folder.file("build/CACHEDIR.TAG", "alpha");
-    symlink("nowhere", folder.0.join("dangling")).expect("linked");
-    symlink(".", folder.0.join("round")).expect("linked");
+    symlink("nowhere", folder.path().join("dangling")).expect("linked");
+    symlink(".", folder.path().join("round")).expect("linked");
     // Opens, and gives an error when it is read.
-    symlink("/proc/self/mem", folder.0.join("memory")).expect("linked");
-    let _socket = UnixListener::bind(folder.0.join("socket")).expect("bound");
-    let output = command(&folder.0).output().expect("a child");
+    symlink("/proc/self/mem", folder.path().join("memory")).expect("linked");
+    let _socket = UnixListener::bind(folder.path().join("socket")).expect("bound");
+    let output = command(folder.path()).output().expect("a child");
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     for part in [
@@ -139,7 +116,7 @@ fn what_may_not_be_read_is_left_out_with_a_remedy() {
     let folder = Folder::new("denied");
     folder.file("text", "alpha beta");
     let secret = folder.file("secret", "alpha");
-    let locked = folder.0.join("locked");
+    let locked = folder.path().join("locked");
     fs::create_dir(&locked).expect("made");
     for path in [&secret, &locked] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("closed");
@@ -164,7 +141,7 @@ fn what_may_not_be_read_is_left_out_with_a_remedy() {
     if !reachable {
         return;
     }
-    let output = as_nobody(&folder.0).expect("a child");
+    let output = as_nobody(folder.path()).expect("a child");
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     for part in ["1 text file,", "secret: no permission: `chmod u+r` it", "locked: no permission", "2 words"] {

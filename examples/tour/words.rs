@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
+use crate::split;
+
 /// Number of maps the index is spread over; a word's hash says which one is its own.
 pub(crate) const SHARDS: usize = 512;
 
@@ -20,18 +22,11 @@ pub(crate) struct Counted {
     count: u64,
 }
 
-/// Counts the words of a text.
-///
-/// A word is a run of letters and digits that starts with a letter and is at least two characters long; upper and
-/// lower case are the same.
+/// Counts the [words](split::words) of a text; upper and lower case are the same.
 pub(crate) fn count(text: &[u8]) -> impl Iterator<Item = Counted> + use<> {
     let mut counts: HashMap<Box<str>, u64, Hash> = HashMap::default();
     let mut lower = String::new();
-    for word in String::from_utf8_lossy(text).split(|c: char| !c.is_alphanumeric()) {
-        let mut characters = word.chars();
-        if !characters.next().is_some_and(char::is_alphabetic) || characters.next().is_none() {
-            continue;
-        }
+    for word in split::words(&String::from_utf8_lossy(text)) {
         lower.clear();
         lower.extend(word.chars().flat_map(char::to_lowercase));
         match counts.get_mut(lower.as_str()) {

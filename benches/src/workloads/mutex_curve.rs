@@ -173,7 +173,7 @@ impl Workload for MutexCurve {
             let prefix = format!("T={timelines} w=");
             let lines = plot::lines(records, |record| {
                 let cycles = record.param.strip_prefix(&prefix)?.parse().ok()?;
-                (record.metric == "ratio").then_some(cycles)
+                (record.metric == "ratio").then_some((cycles, record.median))
             });
             let file = folder.join(format!("{}-{timelines}.svg", self.name()));
             let title = format!("{timelines} timelines on {CORES} cores, one lock");

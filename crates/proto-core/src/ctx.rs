@@ -46,6 +46,11 @@ pub(crate) mod attention {
     /// The current VP has been asked to end: look at its flags.
     pub(crate) const CANCEL: u32 = 1 << 6;
 
+    /// Another core asks whether there is something to be cut; see `task::cut`.
+    pub(crate) const HUNGRY: u32 = 1 << 7;
+    /// Set for good where the light barrier is a fence: then forks and joins go the slow way, which has it. (So the fast way need not ask.)
+    pub(crate) const FENCED: u32 = 1 << 8;
+
     /// What a request has to look at before it locks its environment.
     pub(crate) const DOOR: u32 = TICK | MAIL | TIMER | HOOKS | CANCEL;
 }
@@ -159,6 +164,8 @@ impl Ctx {
 
 thread_local! {
     static CTX: Cell<*const Ctx> = const { Cell::new(ptr::null()) };
+    /// The core of that context, if it has one: what a fork asks for.
+    static CORE: Cell<*const Core> = const { Cell::new(ptr::null()) };
 }
 
 /// This OS thread's context, if it has one.
@@ -179,6 +186,15 @@ pub(crate) fn get() -> &'static Ctx {
     }
 }
 
+/// As `get().core()`, but attaches nobody.
+#[cfg_attr(not(feature = "migrate"), inline(always))]
+#[cfg_attr(feature = "migrate", inline(never))]
+pub(crate) fn core() -> Option<&'static Core> {
+    let core = CORE.with(Cell::get);
+    // SAFETY: as in `Ctx::core`.
+    unsafe { core.as_ref() }
+}
+
 /// The context, for code that has `ctx` from before something that may have switched: with migration compiled in it may run on another core by now.
 #[inline(always)]
 pub(crate) fn again(ctx: &'static Ctx) -> &'static Ctx {
@@ -192,5 +208,8 @@ pub(crate) fn again(ctx: &'static Ctx) -> &'static Ctx {
 /// - `ctx` is null or outlives every later call of this module's functions on this OS thread, until the next `install`.
 #[inline(never)]
 pub(crate) unsafe fn install(ctx: *const Ctx) {
+    // SAFETY: duty of the caller.
+    let core = unsafe { ctx.as_ref() }.map_or(ptr::null(), |ctx| ctx.core.get());
     CTX.with(|slot| slot.set(ctx));
+    CORE.with(|slot| slot.set(core));
 }

@@ -40,6 +40,20 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// A load that may be folded into another instruction, as an atomic one never is.
+///
+/// # Safety
+///
+/// - Nobody but the calling thread writes the atomic meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn own_load<T>(atomic: &AtomicPtr<T>) -> *mut T {
+    #[cfg(loom)]
+    return atomic.load(Ordering::Relaxed);
+    // SAFETY: duty of the caller: a plain read races with no write.
+    #[cfg(not(loom))]
+    return unsafe { *atomic.as_ptr() };
+}
+
 /// A function that is `const`, except under loom.
 macro_rules! const_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) -> $ret:ty $body:block) => {

@@ -27,6 +27,32 @@
 //! | run the same graph again and again, or draw it | [`KeptGraph`] |
 //! | wait | [`Flow::taskwait`], [`Flow::taskwait_on`], [`TaskHandle::join`] |
 //!
+//! # Where it runs
+//!
+//! On the cores of the runtime that the caller runs in. An OS thread that calls anything here has the work done on the program's default runtime, and
+//! waits for it.
+//!
+//! # Examples
+//!
+//! ```
+//! use proto_lang_tasks::{Data, dataflow, join, over};
+//!
+//! let words = ["fork", "join", "task", "wait", "data"];
+//! let (letters, longest) = join(
+//!     || over(&words).map_reduce(|word| word.len(), |a, b| a + b),
+//!     || over(&words).map_reduce(|word| *word, |a, b| if b.len() > a.len() { b } else { a }),
+//! );
+//! assert_eq!((letters, longest), (Some(20), Some("fork")));
+//!
+//! let (price, tax, total) = (Data::new(0), Data::new(0), Data::new(0));
+//! dataflow(|df| {
+//!     df.task().output(&price).run(|price| *price = 200);
+//!     df.task().output(&tax).run(|tax| *tax = 19); // at once with the one above
+//!     df.task().input(&price).input(&tax).output(&total).run(|price, tax, total| *total = price + price * tax / 100);
+//! });
+//! assert_eq!(total.into_inner(), 238);
+//! ```
+//!
 //! # Memory
 //!
 //! Whoever makes tasks without end, and does not wait for them, needs memory for some of them. In a [`scope`], who has a quarter of a megabyte of tasks that

@@ -77,7 +77,11 @@ mod word;
 
 use core::fmt;
 use core::marker::PhantomData;
-use core::ptr::{self, NonNull};
+#[cfg(not(loom))]
+use core::mem::MaybeUninit;
+#[cfg(any(test, loom))]
+use core::ptr;
+use core::ptr::NonNull;
 
 use crossbeam_utils::CachePadded;
 
@@ -179,20 +183,29 @@ pub(crate) struct LatentList<J, B: Barrier = Asymmetric> {
     /// The shared word: on another line, so that the owner's stores do not take it from thieves.
     word: CachePadded<AtomicU64>,
     /// Entry n is at n + 1. Null: taken out of order, or the place before all others. Written by the owner only.
-    slots: Box<[AtomicPtr<J>; SLOTS]>,
+    slots: [AtomicPtr<J>; SLOTS],
     barrier: PhantomData<fn() -> B>,
 }
 
 impl<J, B: Barrier> LatentList<J, B> {
     /// An empty list.
+    #[cfg(any(test, loom))]
     pub(crate) fn new() -> Self {
-        let slots: Box<[AtomicPtr<J>]> = (0..SLOTS).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self {
             head: CachePadded::new(AtomicU32::new(0)),
             word: CachePadded::new(AtomicU64::new(0)),
-            slots: slots.try_into().unwrap_or_else(|_| unreachable!("as many slots as were made")),
+            slots: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             barrier: PhantomData,
         }
+    }
+
+    /// Makes an empty list where it is to stay: it is larger than a small stack.
+    #[cfg(not(loom))]
+    pub(crate) fn init(place: &mut MaybeUninit<Self>) -> &mut Self {
+        // SAFETY: one place, given by a reference.
+        unsafe { place.as_mut_ptr().write_bytes(0, 1) };
+        // SAFETY: numbers that are zero and pointers that are null, which is what an empty list has.
+        unsafe { place.assume_init_mut() }
     }
 
     /// The owner's view.

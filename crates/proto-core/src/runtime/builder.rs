@@ -261,9 +261,12 @@ impl Builder {
         let cpus: Vec<Option<usize>> =
             (0..count).map(|index| (pin && !ids.is_empty()).then(|| topology.cpu(ids[index % ids.len()]))).collect();
         let instance = Arc::new((self.assigner)(count));
-        let cores = (0..count)
-            .map(|index| Core::new(index, places[index], Fibers::default(), near(&topology, &places, index)))
-            .collect();
+        let mut cores = Box::new_uninit_slice(count);
+        for (index, seat) in cores.iter_mut().enumerate() {
+            Core::init(seat, index, places[index], Fibers::default(), near(&topology, &places, index));
+        }
+        // SAFETY: each was made.
+        let cores = unsafe { cores.assume_init() };
         let shared = Arc::new(Shared {
             name: self.name,
             cores,

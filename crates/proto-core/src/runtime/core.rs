@@ -8,6 +8,8 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -34,7 +36,15 @@ use crate::vp::block::Block;
 use crate::vp::pair::Pieces;
 
 /// See the head of this file.
+#[repr(C)]
 pub(crate) struct Core {
+    /// Latent tasks of the VP that runs here. A part of the core, so that a fork finds it without another load.
+    pub(crate) latent: LatentList<JobHead>,
+    parts: Parts,
+}
+
+/// All of a core but its list, which is larger than a small stack: so the two are made one by one where they stay.
+pub(crate) struct Parts {
     pub(crate) ctx: Ctx,
     pub(crate) index: usize,
     pub(crate) place: CoreId,
@@ -43,8 +53,6 @@ pub(crate) struct Core {
     /// Unstarted work that was born here and has not been given to an assigner yet.
     pub(crate) newborn: CachePadded<Pool>,
     pub(crate) mail: Mutex<Vec<Mail>>,
-    /// Latent tasks of the VP that runs here.
-    pub(crate) latent: CachePadded<LatentList<JobHead>>,
     pub(crate) parker: Parker,
     /// Other work of this core is ready while a VP runs: the watchdog ticks. Written by the controller.
     pub(crate) crowded: AtomicBool,
@@ -109,16 +117,15 @@ impl std::fmt::Debug for Core {
     }
 }
 
-impl Core {
-    pub(crate) fn new(index: usize, place: CoreId, fibers: Fibers, near: Box<[usize]>) -> Core {
-        Core {
+impl Parts {
+    fn new(index: usize, place: CoreId, fibers: Fibers, near: Box<[usize]>) -> Parts {
+        Parts {
             ctx: Ctx::new(),
             index,
             place,
             inbox: CachePadded::new(Inbox::new()),
             newborn: CachePadded::new(Pool::new()),
             mail: Mutex::new(Vec::new()),
-            latent: CachePadded::new(LatentList::new()),
             parker: Parker::new(),
             crowded: AtomicBool::new(false),
             switches: AtomicU64::new(0),
@@ -150,7 +157,38 @@ impl Core {
             shared: Cell::new(std::ptr::null()),
         }
     }
+}
 
+impl Deref for Core {
+    type Target = Parts;
+
+    #[inline(always)]
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl Core {
+    /// Makes a core where it is to stay.
+    pub(crate) fn init(
+        seat: &mut MaybeUninit<Core>,
+        index: usize,
+        place: CoreId,
+        fibers: Fibers,
+        near: Box<[usize]>,
+    ) -> &mut Core {
+        let core = seat.as_mut_ptr();
+        // SAFETY: within the seat.
+        let latent = unsafe { &raw mut (*core).latent }.cast::<MaybeUninit<_>>();
+        // SAFETY: within the seat; a place that may not be initialised.
+        LatentList::<JobHead>::init(unsafe { &mut *latent });
+        // SAFETY: within the seat.
+        let parts = unsafe { &raw mut (*core).parts };
+        // SAFETY: as above.
+        unsafe { parts.write(Parts::new(index, place, fibers, near)) };
+        // SAFETY: both parts are there.
+        unsafe { seat.assume_init_mut() }
+    }
     /// Ties the core to what it shares. Before its controller starts.
     pub(crate) fn set_shared(&self, shared: *const Shared) {
         self.shared.set(shared);

@@ -20,9 +20,6 @@ use super::{JobHead, published};
 use crate::ctx::{self, Ctx, attention};
 use crate::kernel::done::Done;
 
-/// A bit of the attention word beside those of `ctx`: another core asks whether there is something to be cut.
-pub(super) const HUNGRY: u32 = 1 << 30;
-
 /// Where a loop is cut. See [`divisible`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cuts {
@@ -66,7 +63,7 @@ pub enum Cuts {
 #[inline]
 pub fn work_wanted() -> bool {
     match ctx::installed() {
-        Some(ctx) if ctx.attention() & (WANTED | attention::SLEEPER | HUNGRY) != 0 => somebody_asks(ctx),
+        Some(ctx) if ctx.attention() & (WANTED | attention::SLEEPER | attention::HUNGRY) != 0 => somebody_asks(ctx),
         _ => false,
     }
 }
@@ -86,7 +83,7 @@ fn somebody_asks(ctx: &'static Ctx) -> bool {
         published(core);
         return false;
     }
-    asked & (attention::STEAL | attention::SLEEPER | HUNGRY) != 0 && asked & attention::HOOKS == 0
+    asked & (attention::STEAL | attention::SLEEPER | attention::HUNGRY) != 0 && asked & attention::HOOKS == 0
 }
 
 /// [`join`](crate::join()) after [`work_wanted`] has said so: whoever asked is told of `b` at once.
@@ -115,7 +112,7 @@ where
     RB: Send,
 {
     if let Some(ctx) = ctx::installed() {
-        ctx.lower(HUNGRY);
+        ctx.lower(attention::HUNGRY);
         // As if the one who asked had seen it on the list already.
         ctx.raise(attention::STEAL);
     }

@@ -8,20 +8,25 @@
 //!
 //! # What it costs
 //!
-//! 86 instructions a fork, in a recursion that does nothing else (fib without a cut-off, counted with callgrind; lace-ws has 53, chili with a job for
-//! every join 76). How it came to be so few:
+//! 75 instructions a fork, in a recursion that does nothing else (fib without a cut-off, counted with callgrind; lace-ws has 53, chili with a job for
+//! every join 75). In time, one core: ×1.27 of lace-ws, ×0.73 of chili where the machine was quiet (×1.39 and ×0.98 where it was not). How it came to
+//! be so few:
 //!
 //! | | then |
 //! |---|---|
 //! | before | 134 |
 //! | A panic of `a` goes a way of its own, which does not return: nothing is remembered beside the result. One look at the attention word at the fork, after the push; where the light barrier is not free, that is a mark in this word. Whether the job is the newest is asked of the list: its index need not be kept over `a`. Key and ticket are not written before they are there. | 100 |
 //! | The same for a panic of `b`; one comparison tells whether there is stack enough. | 92 |
-//! | No job around is a job as well (`Block::root_job`), as far as its children are counted: no branch, and fewer registers to save. | 84 |
-//! | The slots of the list apart again (see below). | 86 |
+//! | No job around is a job as well (`Block::root_job`), as far as its children are counted: no branch, and fewer registers to save. | 86 |
+//! | The core is a thread-local of its own: one test less, and the list is reached from it. Number and marks are one store. Whoever attends the core at a join has a call of its own. | 79 |
+//! | The list a part of the core, its slots a part of the list, made where they stay; the owner's look at its slot is a plain load. | 75 |
 //!
-//! **Tried.** The slots of the list within it, which saves two loads: then a core is 32 KiB, and a runtime that is built on a small stack overflows it.
-//! No look at the attention word at the join (3): a thief that asks while the joins of a long spine are done would wait for its fallback. The index
-//! kept, and the slot not compared: after a detachment another entry may lie there. Yielding for a tick at the fork: the task just
+//! What is left over lace's: the child's number and the job around it, which give names, locals and replay (9); the scope and the owner, for
+//! cancels (3); stack enough for `b` (3); locals to be ended (2); whether this is a core and a VP at all (4).
+//!
+//! **Tried.** No look at the attention word at the join (3): a thief that asks while the joins of a long spine are done would wait for its fallback. The index
+//! kept, and the slot not compared: after a detachment another entry may lie there. The index kept and stored again at the join, so that the next fork's
+//! load of it waits for no other load: no difference. The core asked for again after `a` instead of kept: slower, whatever the count says. Yielding for a tick at the fork: the task just
 //! made then becomes an ordinary one.
 
 use std::any::Any;
@@ -147,10 +152,8 @@ where
     RA: Send,
     RB: Send,
 {
-    let ctx = ctx::get();
-    let (Some(core), Some(block)) = (ctx.core(), ctx.current()) else {
-        return join_outside(a, b);
-    };
+    let Some(core) = ctx::core() else { return join_outside(a, b) };
+    let Some(block) = core.ctx.current() else { return join_outside(a, b) };
     let around = block.job_or_root();
     // SAFETY: just asked for.
     let number = unsafe { JobHead::next_child_of(around) };
@@ -163,11 +166,11 @@ where
     let whole = NonNull::from(&*job).cast::<JobHead>();
     // SAFETY: this code runs on that core.
     if unsafe { core.latent.owner() }.push_quietly(whole).is_err() {
-        job.head.mark(marks::UNLISTED);
+        unlisted(&job.head);
     }
     light();
     if core.ctx.attention() & FORKED != 0 {
-        forked(ctx, core);
+        forked(core);
     }
     // What comes of a panic is by itself, so that nothing need be remembered of it here.
     let first = match catch_unwind(AssertUnwindSafe(a)) {
@@ -175,12 +178,12 @@ where
         Err(payload) => after_panic(&job, whole, block, payload),
     };
     // Read again where this may be another core than before.
-    let core = if cfg!(feature = "migrate") { ctx::again(ctx).core().unwrap_or(core) } else { core };
-    let top = match core.ctx.attention() & JOINED {
-        // SAFETY: this code runs on that core.
-        0 => unsafe { core.latent.owner() }.take_newest(whole, light),
-        _ => Top::Other,
-    };
+    let core = if cfg!(feature = "migrate") { ctx::core().unwrap_or(core) } else { core };
+    if core.ctx.attention() & JOINED != 0 {
+        return (first, join_attentively(&job, whole, block));
+    }
+    // SAFETY: this code runs on that core.
+    let top = unsafe { core.latent.owner() }.take_newest(whole, light);
     if top == Top::Mine && has_room_at(block, whole.addr().get()) {
         // SAFETY: the owner has won its own job, which has not run.
         return (first, unsafe { job.run_here(block) });
@@ -188,7 +191,7 @@ where
     (first, join_slowly(&job, whole, block, top))
 }
 
-/// The light barrier of a fork or join whose attention word says nothing of [`FENCED`].
+/// The light barrier of a fork or join whose attention word says nothing of `FENCED`.
 #[inline(always)]
 fn light() {
     if cfg!(miri) {
@@ -196,6 +199,24 @@ fn light() {
     } else {
         compiler_fence(Ordering::SeqCst);
     }
+}
+
+/// The list was full.
+#[cold]
+#[inline(never)]
+fn unlisted(job: &JobHead) {
+    job.mark(marks::UNLISTED);
+}
+
+/// Somebody wants something of this core.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn join_attentively<B, RB>(job: &Job<B, RB>, whole: NonNull<JobHead>, block: &'static Block) -> RB
+where
+    B: FnOnce() -> RB,
+{
+    join_slowly(job, whole, block, Top::Other)
 }
 
 /// Not the common case: somebody has the second closure, or wants something.
@@ -234,10 +255,10 @@ where
 /// Somebody wants what was just forked. (Who wants the core's time waits for the join: then this task need not become an ordinary one.)
 #[cold]
 #[inline(never)]
-fn forked(ctx: &'static Ctx, core: &'static Core) {
+fn forked(core: &'static Core) {
     // The barrier of the push, where it is not free; the attention below is read after it.
     Asymmetric::light();
-    publish(ctx, core);
+    publish(&core.ctx, core);
     super::published(core);
 }
 
@@ -254,20 +275,16 @@ fn publish(ctx: &'static Ctx, core: &'static Core) {
 /// What others may want of a core whose VP forks and joins.
 pub(super) const WANTED: u32 = attention::TICK | attention::STEAL | attention::MAIL | attention::TIMER;
 
-/// A bit of the attention word beside those of `ctx`, set for good where the light barrier is a fence: then forks and joins go the slow way,
-/// which has it. (So the fast way need not ask.)
-const FENCED: u32 = 1 << 31;
-
 /// What a fork looks at, …
-const FORKED: u32 = attention::STEAL | attention::SLEEPER | FENCED;
+const FORKED: u32 = attention::STEAL | attention::SLEEPER | attention::FENCED;
 
 /// … and a join.
-const JOINED: u32 = WANTED | attention::CANCEL | attention::HOOKS | FENCED;
+const JOINED: u32 = WANTED | attention::CANCEL | attention::HOOKS | attention::FENCED;
 
 /// Decides how forks on the core of this context are to fence. Before its controller starts.
 pub(crate) fn settle_fences(ctx: &Ctx) {
     if !cfg!(miri) && !Asymmetric::is_light_free() {
-        ctx.raise(FENCED);
+        ctx.raise(attention::FENCED);
     }
 }
 

@@ -76,7 +76,7 @@ use crate::vp::start::Start;
 
 /// What every latent task has, whatever its closure. Lies in the frame of its join, or is the first part of a [`TaskHead`].
 ///
-/// A fork writes the fields down to `marks`, and they are laid out so that it does so by few stores.
+/// A fork writes the fields down to `number_and_marks`, and they are laid out so that it does so by few stores.
 #[repr(C)]
 pub(crate) struct JobHead {
     done: Done,
@@ -90,24 +90,22 @@ pub(crate) struct JobHead {
     /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself. Odd: this is the head of a
     /// [`TaskHead`], which belongs to that scope.
     scope: *const ScopeHead,
-    /// Which child of its parent it is.
-    number: u32,
-    /// See [`marks`].
-    marks: Cell<u32>,
+    /// Which child of its parent it is, and in the upper half its [`marks`]: one store for a fork.
+    number_and_marks: Cell<u64>,
     /// The wait of its owner, or of whoever touches it: there from the moment it waits.
     key: Cell<MaybeUninit<Key>>,
     /// There if [`marks::TICKET`] is set. The owner's.
     ticket: Cell<MaybeUninit<Arc<Ticket>>>,
 }
 
-/// Bits of [`JobHead::marks`]: the owner's, or those of the timeline that runs the job inline.
+/// Bits of [`JobHead::number_and_marks`]: the owner's, or those of the timeline that runs the job inline.
 mod marks {
     /// VP-locals were made while the job ran inline.
-    pub(super) const LOCALS: u32 = 1 << 0;
+    pub(super) const LOCALS: u64 = 1 << 32;
     /// The owner has left its core, and the job has a ticket.
-    pub(super) const TICKET: u32 = 1 << 1;
+    pub(super) const TICKET: u64 = 1 << 33;
     /// The list was full: the job is the owner's alone.
-    pub(super) const UNLISTED: u32 = 1 << 2;
+    pub(super) const UNLISTED: u64 = 1 << 34;
 }
 
 /// The bit of [`JobHead::scope`] that says so.
@@ -136,20 +134,19 @@ impl JobHead {
             owner,
             around,
             scope,
-            number,
-            marks: Cell::new(0),
+            number_and_marks: Cell::new(number.into()),
             key: Cell::new(MaybeUninit::uninit()),
             ticket: Cell::new(MaybeUninit::uninit()),
         }
     }
 
     #[inline(always)]
-    fn has(&self, mark: u32) -> bool {
-        self.marks.get() & mark != 0
+    fn has(&self, mark: u64) -> bool {
+        self.number_and_marks.get() & mark != 0
     }
 
-    fn mark(&self, mark: u32) {
-        self.marks.set(self.marks.get() | mark);
+    fn mark(&self, mark: u64) {
+        self.number_and_marks.set(self.number_and_marks.get() | mark);
     }
 
     /// VP-locals are made while this job runs inline.
@@ -184,13 +181,13 @@ impl JobHead {
         if !self.has(marks::TICKET) {
             return None;
         }
-        self.marks.set(self.marks.get() & !marks::TICKET);
+        self.number_and_marks.set(self.number_and_marks.get() & !marks::TICKET);
         // SAFETY: the mark says that it is there, and is gone now.
         Some(unsafe { self.ticket.replace(MaybeUninit::uninit()).assume_init() })
     }
 
     pub(crate) fn number(&self) -> u32 {
-        self.number
+        self.number_and_marks.get() as u32
     }
 
     /// The job that its join runs in, if that was run inline itself; else null. (Not of a task of a scope.)
@@ -440,7 +437,7 @@ pub(crate) fn published_from_outside(core: &Core) {
 pub(crate) fn ask_for_latent(core: &'static Core) {
     for other in &core.shared().cores {
         if !ptr::eq(other, core) {
-            other.ctx.raise(if other.latent.looks_stealable() { attention::STEAL } else { cut::HUNGRY });
+            other.ctx.raise(if other.latent.looks_stealable() { attention::STEAL } else { attention::HUNGRY });
         }
     }
 }

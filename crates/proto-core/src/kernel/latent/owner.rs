@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 use super::{CAPACITY, Fate, Full, LatentList, Newest, Own, Popped, Top};
-use crate::sync::{Asymmetric, Barrier, Ordering};
+use crate::sync::{Asymmetric, Barrier, Ordering, own_load};
 
 /// The list as its owner sees it.
 pub(crate) struct Owner<'a, J, B: Barrier = Asymmetric> {
@@ -82,8 +82,8 @@ impl<J, B: Barrier> Owner<'_, J, B> {
         let head = self.head();
         // SAFETY: `head` is at most `CAPACITY`: only a push raises it above what it has been, and that looks.
         let newest = unsafe { self.list.slots.get_unchecked(head as usize) };
-        // Relaxed: the owner's own store. (Below no entry there is none.)
-        if newest.load(Ordering::Relaxed) != job.as_ptr() {
+        // SAFETY: only this thread writes it. (Below no entry there is none.)
+        if unsafe { own_load(newest) } != job.as_ptr() {
             return Top::Other;
         }
         let index = head - 1;
