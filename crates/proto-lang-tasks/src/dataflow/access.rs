@@ -11,7 +11,6 @@ use super::data::{Chain, Data, Part, Target};
 use super::flow::{Flow, TaskHandle, TaskId};
 use super::graph::NONE;
 use super::job::{Body, Payload};
-use super::kept::Recorder;
 use super::lanes::{Mode, Token};
 
 /// An access of a task, as the graph sees it.
@@ -342,10 +341,10 @@ macro_rules! arity {
             }
         }
 
-        impl<'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Recorder<'env>, ($($access,)*)> {
+        impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, M, ($($access,)*)> {
             #[doc = $doc]
             ///
-            /// It runs again whenever its graph does.
+            /// It runs again whenever its graph does, if that is a [`KeptGraph`](super::KeptGraph); else once.
             #[track_caller]
             pub fn again<F>(self, mut f: F) -> TaskId
             where

@@ -52,8 +52,31 @@ impl<M, A> fmt::Debug for TaskBuilder<'_, '_, M, A> {
     }
 }
 
-/// Where tasks are made: in a running graph, or in one that is kept.
-pub trait Maker<'env>: sealed::Maker<'env> {}
+/// Where tasks are made: a [`Flow`](super::Flow), whose tasks run once, or the [`Recorder`](super::Recorder) of a graph that is kept.
+///
+/// # Examples
+///
+/// The same tasks for both:
+///
+/// ```
+/// use proto_lang_tasks::{Data, KeptGraph, Maker, dataflow};
+///
+/// fn tasks<'env>(df: &impl Maker<'env>, x: &'env Data<u32>, y: &'env Data<u32>) {
+///     df.task().inout(x).again(|x| *x += 1);
+///     df.task().input(x).inout(y).again(|x, y| *y += x);
+/// }
+///
+/// let (x, y) = (Data::new(0), Data::new(0));
+/// dataflow(|df| tasks(df, &x, &y));
+/// KeptGraph::record(|df| tasks(df, &x, &y)).run();
+/// assert_eq!(y.into_inner(), 1 + 2);
+/// ```
+pub trait Maker<'env>: sealed::Maker<'env> + Sized {
+    /// A task, to be told what it declares and does.
+    fn task(&self) -> TaskBuilder<'_, 'env, Self, ()> {
+        TaskBuilder::new(self)
+    }
+}
 impl<'env, M: sealed::Maker<'env>> Maker<'env> for M {}
 
 pub(super) mod sealed {
