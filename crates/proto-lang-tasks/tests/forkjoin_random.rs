@@ -204,11 +204,14 @@ fn expect(node: &Node, runs: &mut [Option<bool>]) -> Expected {
 
 /// The sum of all, or the panics of any.
 fn any_of(all: impl IntoIterator<Item = Expected>) -> Expected {
-    all.into_iter().fold(Ok(0), |all, one| match (all, one) {
-        (Ok(a), Ok(b)) => Ok(a + b),
-        (Err(a), Err(b)) => Err([a, b].concat()),
-        (Err(a), Ok(_)) | (Ok(_), Err(a)) => Err(a),
-    })
+    let (mut sum, mut any) = (0, Vec::new());
+    for one in all {
+        match one {
+            Ok(one) => sum += one,
+            Err(those) => any.extend(those),
+        }
+    }
+    if any.is_empty() { Ok(sum) } else { Err(any) }
 }
 
 fn number_of(payload: &(dyn Any + Send)) -> usize {
