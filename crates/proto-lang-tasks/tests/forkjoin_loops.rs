@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use common::{Dice, on_1_2_4, panic_of, runtime, sized, watched};
 use proto_core::{Event, Hooks, Runtime, current_name, join, yield_now};
-use proto_lang_mutex::sync::Mutex;
-use proto_lang_tasks::{Divide, chunks, chunks_mut, dku, over, par_for, work};
+use proto_lang_mutex::sync::{Mutex, mpsc};
+use proto_lang_tasks::{Divide, IntoPieces, JoinError, Pieces, chunks, chunks_mut, dku, over, par_for, spawn, work};
 
 /// Now and then something that takes longer, or lets others in.
 fn uneven(number: usize) {
@@ -80,6 +80,8 @@ fn sources_side_by_side_stop_with_the_shortest() {
         let all = over(i8::MIN..i8::MAX).map(i32::from);
         assert_eq!(all, (-128..127).collect::<Vec<_>>());
         assert_eq!(over(Range { start: 5, end: 2 }).map(|n| n), []);
+        assert_eq!(over(1..=u8::MAX).map_reduce(u32::from, |a, b| a + b), Some(255 * 128));
+        assert_eq!(over((&b, 1..=100u64)).map(|(b, n)| b * n), [10, 40, 90]);
     });
 }
 
@@ -209,6 +211,95 @@ fn a_panic_goes_on_and_results_are_dropped_once() {
 }
 
 #[test]
+fn a_panic_leaves_out_the_rest_of_its_piece_only_and_the_first_one_wins() {
+    watched("panics of pieces", || {
+        // 64 pieces of a hundred steps.
+        let steps = 6400;
+        for controllers in [1, 3] {
+            let births = Arc::<Births>::default();
+            let runtime = Runtime::builder().controllers(controllers).pin(false).hooks(births).build().unwrap();
+            for culprits in [&[150][..], &[4020, 150], &[199, 0, 6399]] {
+                let mut visited = vec![false; steps];
+                let run = || {
+                    panic_of::<usize, _>(|| {
+                        over(&mut visited).enumerate().for_each(|(number, visited)| {
+                            if culprits.contains(&number) {
+                                resume_unwind(Box::new(number));
+                            }
+                            *visited = true;
+                        });
+                    })
+                };
+                assert_eq!(Some(&runtime.run(run).unwrap()), culprits.iter().min());
+                let left_out =
+                    |number| culprits.iter().any(|culprit| (*culprit..culprit / 100 * 100 + 100).contains(&number));
+                assert!(visited.iter().enumerate().all(|(number, visited)| *visited != left_out(number)));
+            }
+        }
+    });
+}
+
+#[test]
+fn results_of_any_size_are_filled_in_and_dropped_once() {
+    on_1_2_4("sizes of results", || {
+        let steps = sized(2_000, 100);
+        let large = over(0..steps).map(|number| {
+            uneven(number);
+            [number; 300]
+        });
+        assert!(large.iter().enumerate().all(|(number, large)| *large == [number; 300]));
+        let units = over(0..=steps).map(uneven);
+        assert_eq!(units.len(), steps + 1);
+        static NOTHINGS: AtomicUsize = AtomicUsize::new(0);
+        struct Nothing;
+        impl Drop for Nothing {
+            fn drop(&mut self) {
+                NOTHINGS.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+        let nothing = |number| {
+            uneven(number);
+            NOTHINGS.fetch_add(1, Ordering::Relaxed);
+            Nothing
+        };
+        let nothings = over(0..steps).map(nothing);
+        assert_eq!((nothings.len(), NOTHINGS.load(Ordering::Relaxed)), (steps, steps));
+        drop(nothings);
+        assert_eq!(NOTHINGS.load(Ordering::Relaxed), 0, "results without bytes were lost, or dropped twice");
+    });
+}
+
+#[test]
+fn a_sequence_that_gives_less_than_it_said_is_found_out() {
+    /// Says that it is one longer than it is.
+    struct Liar(Range<u8>);
+    impl Pieces for Liar {
+        type Item = u8;
+        type Iter = Range<u8>;
+        fn count(&self) -> usize {
+            self.0.len() + 1
+        }
+        fn cut(self, at: usize) -> (Self, Self) {
+            let (first, second) = self.0.cut(at);
+            (Liar(first), Liar(second))
+        }
+        fn items(self) -> Self::Iter {
+            self.0
+        }
+    }
+    impl IntoPieces for Liar {
+        type Pieces = Self;
+        fn into_pieces(self) -> Self {
+            self
+        }
+    }
+    watched("liars", || {
+        let lie = || panic_of::<String, _>(|| over(Liar(0..3)).grain(10).map(|number| number));
+        assert_eq!(runtime(1).run(lie).unwrap(), "1 of 4 places of a vector were left empty");
+    });
+}
+
+#[test]
 fn a_body_may_wait() {
     on_1_2_4("waits", || {
         let sum = Mutex::new(0);
@@ -218,6 +309,31 @@ fn a_body_may_wait() {
             *sum += 1;
         });
         assert_eq!(sum.into_inner().unwrap(), sized(2_000, 50));
+    });
+}
+
+#[test]
+fn a_cancel_ends_a_loop_without_end() {
+    static UNWOUND: AtomicUsize = AtomicUsize::new(0);
+    on_1_2_4("cancelled loops", || {
+        let lock = Arc::new(Mutex::new(0));
+        let (begin, begun) = mpsc::channel();
+        let body = {
+            let lock = Arc::clone(&lock);
+            move |number: u64| {
+                let _unwound = Counted::new(&UNWOUND, 0);
+                *lock.lock().unwrap() += 1;
+                if number == 0 {
+                    begin.send(()).unwrap();
+                }
+            }
+        };
+        let running = spawn(move || par_for(0..u64::MAX, body));
+        begun.recv().unwrap();
+        running.cancel().unwrap();
+        assert!(matches!(running.join(), Err(JoinError::Cancelled)));
+        assert_eq!(UNWOUND.load(Ordering::Relaxed), 0, "a body still runs");
+        assert!(*lock.lock().unwrap() > 0);
     });
 }
 

@@ -56,6 +56,9 @@ pub fn par_for<I: IntoPieces>(pieces: I, f: impl Fn(<I::Pieces as Pieces>::Item)
 
 /// A loop over ranges, slices, chunks of slices, or several of these side by side; see [`Pieces`].
 ///
+/// Its body may wait for anything, and loop itself. A cancel of the caller meets the body at its next abandonable wait, on whatever core; a loop whose body never
+/// waits is done to its end.
+///
 /// # Examples
 ///
 /// ```

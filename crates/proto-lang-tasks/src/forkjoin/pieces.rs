@@ -320,3 +320,87 @@ impl<A: Iterator, B: Iterator, C: Iterator> Iterator for Zip3<A, B, C> {
         self.0.fold(init, |state, ((a, b), c)| f(state, (a, b, c)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use super::*;
+
+    /// Cut at any place, and its parts cut again, it has the items that it has as a whole.
+    fn cuts<I: IntoPieces>(make: impl Fn() -> I, expected: &[<I::Pieces as Pieces>::Item])
+    where
+        <I::Pieces as Pieces>::Item: PartialEq + Debug,
+    {
+        let count = make().into_pieces().count();
+        assert_eq!(count, expected.len());
+        for first in 0..=count {
+            for second in 0..=count - first {
+                let (a, rest) = make().into_pieces().cut(first);
+                let (b, c) = rest.cut(second);
+                assert_eq!([a.count(), b.count(), c.count()], [first, second, count - first - second]);
+                let items: Vec<_> = a.items().chain(b.items()).chain(c.items()).collect();
+                assert_eq!(items, expected, "cut at {first} and {second} more");
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_are_cut_up_to_the_limits_of_their_type() {
+        cuts(|| 3..7u32, &[3, 4, 5, 6]);
+        cuts(|| 7..3u32, &[]);
+        cuts(|| 3..=7u32, &[3, 4, 5, 6, 7]);
+        cuts(|| RangeInclusive::new(7, 3u32), &[]);
+        cuts(|| 250..=u8::MAX, &[250, 251, 252, 253, 254, 255]);
+        cuts(|| u64::MAX - 2..u64::MAX, &[u64::MAX - 2, u64::MAX - 1]);
+        cuts(|| i64::MIN..=i64::MIN + 1, &[i64::MIN, i64::MIN + 1]);
+        cuts(|| -1..=1isize, &[-1, 0, 1]);
+        cuts(|| i8::MIN..=i8::MAX, &Vec::from_iter(i8::MIN..=i8::MAX));
+        let mut begun = 0..=3u8;
+        begun.by_ref().take(2).for_each(drop);
+        cuts(|| begun.clone(), &[2, 3]);
+        begun.by_ref().for_each(drop);
+        cuts(|| begun.clone(), &[]);
+        assert_eq!(Pieces::count(&(0..u64::MAX)), usize::MAX);
+        assert_eq!(Pieces::count(&(i64::MIN..i64::MAX)), usize::MAX);
+    }
+
+    #[test]
+    #[should_panic(expected = "a loop has at most usize::MAX steps")]
+    fn a_range_of_all_numbers_is_one_too_long() {
+        let _ = Pieces::count(&(0..=u64::MAX));
+    }
+
+    #[test]
+    fn slices_chunks_and_tuples_are_cut_like_their_iterators() {
+        let array = [1, 2, 3, 4, 5, 6, 7];
+        let vec = array.to_vec();
+        cuts(|| &array, &Vec::from_iter(&array));
+        cuts(|| &vec, &Vec::from_iter(&vec));
+        cuts(|| &vec[2..2], &[]);
+        for size in [1, 2, 3, 7, 8, usize::MAX] {
+            cuts(|| chunks(&vec, size), &Vec::from_iter(vec.chunks(size)));
+        }
+        cuts(|| (&array, 0..3usize), &[(&1, 0), (&2, 1), (&3, 2)]);
+        cuts(
+            || (chunks(&array, 3), &vec, 0..=9u8),
+            &[(&array[..3], &1, 0), (&array[3..6], &2, 1), (&array[6..], &3, 2)],
+        );
+    }
+
+    #[test]
+    fn what_is_lent_for_writing_is_cut_like_what_is_lent_for_reading() {
+        let (mut array, mut vec) = ([0; 7], vec![0; 7]);
+        let (a, b) = IntoPieces::into_pieces(&mut array).cut(4);
+        a.items().for_each(|x| *x += 1);
+        b.items().for_each(|x| *x += 2);
+        assert_eq!(array, [1, 1, 1, 1, 2, 2, 2]);
+        let (a, b) = chunks_mut(&mut vec, 3).cut(1);
+        assert_eq!((a.count(), b.count()), (1, 2));
+        a.items().for_each(|x| x.fill(1));
+        b.items().zip(2..).for_each(|(x, n)| x.fill(n));
+        assert_eq!(vec, [1, 1, 1, 2, 2, 2, 3]);
+        let (a, b) = IntoPieces::into_pieces((&mut vec, &mut array)).cut(5);
+        assert_eq!((a.items().map(|(x, _)| *x).sum::<i32>(), b.items().map(|(_, x)| *x).sum::<i32>()), (7, 4));
+    }
+}
