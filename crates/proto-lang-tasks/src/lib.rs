@@ -66,8 +66,8 @@ mod dataflow;
 mod forkjoin;
 
 pub use dataflow::{
-    Accesses, Data, Declare, Flow, Gives, KeptGraph, Maker, Part, ReadAccess, Recorder, ReduceAccess, Reduction,
-    SharedTarget, Target, TaskBuilder, TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
+    Accesses, Data, Declare, Declared, Flow, Gives, KeptGraph, Maker, Part, ReadAccess, Recorder, ReduceAccess,
+    Reduction, SharedTarget, Target, TaskBuilder, TaskError, TaskHandle, TaskId, WriteAccess, dataflow,
 };
 pub use forkjoin::{
     Chunks, Divide, IntoPieces, JoinError, JoinHandle, Over, Pieces, Scope, Task, Zip3, chunks, chunks_mut, dku, join,

@@ -295,6 +295,13 @@ impl<M> Lanes<M> {
         self.of(range).any(|lane| !lane.queue.is_empty())
     }
 
+    /// Whether any range may have a mark: if not, none has.
+    #[inline]
+    #[must_use]
+    pub fn is_marked(&self) -> bool {
+        self.others.is_some() || self.first.mark.is_some()
+    }
+
     /// The mark of a range: the first one, if parts of it have different ones.
     #[inline]
     #[must_use]

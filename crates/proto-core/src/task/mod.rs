@@ -90,7 +90,8 @@ pub(crate) struct JobHead {
     /// The innermost scope that the owner stood in when it forked; null: the one it belongs to itself. Odd: this is the head of a
     /// [`TaskHead`], which belongs to that scope.
     scope: *const ScopeHead,
-    /// Which child of its parent it is, and in the upper half its [`marks`]: one store for a fork.
+    /// Which child of its parent it is, and in the upper half its [`marks`]: one store for a fork. The number changes only in a series (`work`), between two
+    /// of its tasks.
     number_and_marks: Cell<u64>,
     /// The wait of its owner, or of whoever touches it: there from the moment it waits.
     key: Cell<MaybeUninit<Key>>,
@@ -184,6 +185,12 @@ impl JobHead {
         self.number_and_marks.set(self.number_and_marks.get() & !marks::TICKET);
         // SAFETY: the mark says that it is there, and is gone now.
         Some(unsafe { self.ticket.replace(MaybeUninit::uninit()).assume_init() })
+    }
+
+    /// The next task of a series begins, which has no marks yet.
+    fn go_on_as(&self, number: u32) {
+        self.number_and_marks.set(number.into());
+        self.children.set(0);
     }
 
     pub(crate) fn number(&self) -> u32 {

@@ -25,7 +25,7 @@ const INFO: &Info = &Info { request: || "sync", environment: || "latent tasks", 
 ///
 /// | | who may touch it |
 /// |---|---|
-/// | `owner`, `around` | constant |
+/// | `owner`, `around`, `step` | constant |
 /// | `station` | the owner's timeline, see `crew` |
 /// | `key` | the owner, before it closes the tally; then whoever ends the last task |
 /// | the rest | anybody |
@@ -35,6 +35,8 @@ pub(crate) struct Root {
     pub(super) owner: &'static Block,
     /// The latent task that ran inline on the owner when it opened the scope.
     pub(super) around: *const JobHead,
+    /// Which child of the owner the scope is itself: so begin the names of its series.
+    pub(super) step: u32,
     pub(super) station: Station,
     pub(super) key: Cell<Option<Key>>,
     /// The first panic that was noticed of a task that nobody touched.

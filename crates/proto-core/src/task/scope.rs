@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::offset_of;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -119,6 +119,7 @@ where
             head: ScopeHead::open(block),
             owner: block,
             around: block.inline_job(),
+            step: next_child(block, block.inline_job()),
             station: Station::new(),
             key: Cell::new(None),
             panic: Mutex::new(None),
@@ -165,8 +166,9 @@ impl<'scope> TaskScope<'scope, '_> {
         F: FnOnce() + Send + 'scope,
     {
         // SAFETY: these belong together; nobody has a handle.
-        let made =
-            unsafe { self.make::<F, ()>(f, TaskJob::<F, ()>::run_quiet, work::no_result, Done::of_nobody(), false) };
+        let made = unsafe {
+            self.make::<F, ()>(f, TaskJob::<F, ()>::run_quiet, work::no_result, Done::of_nobody(), false, None)
+        };
         if let Err(f) = made {
             drop(self.spawn_vp(f));
         }
@@ -197,13 +199,74 @@ impl<'scope> TaskScope<'scope, '_> {
         T: Send + 'scope,
     {
         // SAFETY: these belong together; the handle follows.
-        let made =
-            unsafe { self.make::<F, T>(f, TaskJob::<F, T>::run_kept, TaskJob::<F, T>::drop_kept, Done::new(), true) };
+        let made = unsafe {
+            self.make::<F, T>(f, TaskJob::<F, T>::run_kept, TaskJob::<F, T>::drop_kept, Done::new(), true, None)
+        };
         match made {
             // SAFETY: just made, with a handle, this one.
             Ok(task) => unsafe { Task::latent(task) },
             Err(f) => Task::vp(self.spawn_vp(f)),
         }
+    }
+
+    /// Spawns tasks that are run one after the other, by whoever takes the first: `f` is called, and again for each number that it gives.
+    ///
+    /// For languages that find out in the end of one task what may run next. Each is a task of its own, in what concerns
+    /// [`vp_local!`](crate::vp_local) and names: its name is the number, as a child of the scope, whoever spawns it, and wherever it runs; so numbers
+    /// should differ. A series is always run to its end, but for a panic: also if its scope is cancelled, or there is no stack for it.
+    ///
+    /// # Panics
+    ///
+    /// As [`spawn`](TaskScope::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Mutex;
+    ///
+    /// use proto_core::{Runtime, current_name, task_scope};
+    ///
+    /// let names = Mutex::new(Vec::new());
+    /// let names_of = |mut numbers: std::ops::Range<u32>| {
+    ///     let names = &names;
+    ///     move || {
+    ///         names.lock().unwrap().push(current_name().path().last().copied());
+    ///         numbers.next()
+    ///     }
+    /// };
+    /// Runtime::builder().controllers(1).build()?.run(|| task_scope(|s| s.spawn_series(5, names_of(6..9))))?;
+    /// assert_eq!(names.into_inner()?, [Some(5), Some(6), Some(7), Some(8)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn spawn_series<F>(&'scope self, first: u32, f: F)
+    where
+        F: FnMut() -> Option<u32> + Send + 'scope,
+    {
+        let run = TaskJob::<F, ()>::run_series;
+        // SAFETY: these belong together; nobody has a handle.
+        let made = unsafe { self.make::<F, ()>(f, run, work::no_result, Done::of_nobody(), false, Some(first)) };
+        if let Err(f) = made {
+            self.spawn_vps(f);
+        }
+    }
+
+    /// A series of VPs, each made by the one before it.
+    #[cold]
+    #[track_caller]
+    fn spawn_vps<F>(&'scope self, f: F)
+    where
+        F: FnMut() -> Option<u32> + Send + 'scope,
+    {
+        let mut series = Series { f: Some(f), root: &self.root };
+        drop(self.spawn_vp(move || {
+            if let Some(mut f) = series.f.take() {
+                if f().is_some() {
+                    self.spawn_vps(f);
+                }
+            }
+        }));
     }
 
     /// Waits for all tasks spawned so far: runs those that nobody has started, the newest first, and waits for the others. A binding wait.
@@ -258,7 +321,8 @@ impl<'scope> TaskScope<'scope, '_> {
     ///
     /// # Safety
     ///
-    /// - `run` and `drop_result` are those of `TaskJob<F, T>`; `done` and `kept` say whether a handle is made of it.
+    /// - `run` and `drop_result` are those of `TaskJob<F, T>`; `done` and `kept` say whether a handle is made of it, `series` under which number it
+    ///   begins if it is one.
     #[inline(always)]
     unsafe fn make<F, T>(
         &'scope self,
@@ -267,10 +331,8 @@ impl<'scope> TaskScope<'scope, '_> {
         drop_result: unsafe fn(*const JobHead),
         done: Done,
         kept: bool,
-    ) -> Result<NonNull<TaskHead>, F>
-    where
-        F: FnOnce() -> T,
-    {
+        series: Option<u32>,
+    ) -> Result<NonNull<TaskHead>, F> {
         if const { align_of::<TaskJob<F, T>>() > MAX_ALIGN || size_of::<TaskJob<F, T>>() > MAX_SIZE } {
             return Err(f);
         }
@@ -286,10 +348,12 @@ impl<'scope> TaskScope<'scope, '_> {
         let root = &self.root;
         let Some(station) = root.station(block) else { return Err(f) };
         let around = block.inline_job();
-        let number = next_child(block, around);
+        let number = series.unwrap_or_else(|| next_child(block, around));
         let align = const { if align_of::<TaskJob<F, T>>() > 16 { align_of::<TaskJob<F, T>>() } else { 16 } };
         let size = const { size_of::<TaskJob<F, T>>().next_multiple_of(16) };
-        let place = if ptr::eq(around, root.around) {
+        let place = if series.is_some() {
+            Place { at: station.take(block, size, align), bytes: size, path: &raw const root.step, steps: 1 }
+        } else if ptr::eq(around, root.around) {
             Place { at: station.take(block, size, align), bytes: size, path: NonNull::dangling().as_ptr(), steps: 0 }
         } else {
             work::place_in_task(root, station, block, size, align)
@@ -343,6 +407,21 @@ impl<'scope> TaskScope<'scope, '_> {
         match unsafe { self.root.head.spawn(VpBuilder::new(), f) } {
             Ok(handle) => handle,
             Err(error) => panic!("a task could not be spawned: {error}"),
+        }
+    }
+}
+
+/// What is left of a series whose next task got a VP. If that never starts, it is run where it is dropped.
+struct Series<'scope, F: FnMut() -> Option<u32>> {
+    f: Option<F>,
+    root: &'scope Root,
+}
+
+impl<F: FnMut() -> Option<u32>> Drop for Series<'_, F> {
+    fn drop(&mut self) {
+        let Some(mut f) = self.f.take() else { return };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(move || while f().is_some() {})) {
+            self.root.note_panic(payload);
         }
     }
 }

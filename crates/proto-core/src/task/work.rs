@@ -32,6 +32,7 @@ use smallvec::SmallVec;
 use super::crew::{self, Station};
 use super::root::Root;
 use super::{JobHead, arena, marks, wake};
+use crate::ctx;
 use crate::kernel::done::After;
 use crate::vp::block::Block;
 use crate::vp::local;
@@ -57,7 +58,7 @@ pub(crate) struct TaskHead {
     pub(super) index: AtomicU32,
     /// The bytes of its place.
     pub(super) bytes: u32,
-    /// The steps that lead from the scope's owner to whoever spawned it, behind the task in its place; how many they are.
+    /// The steps that lead from the scope's owner to whoever spawned it, behind the task in its place; how many they are. (Of a series: to the scope, in that.)
     pub(super) path: *const u32,
     pub(super) steps: u16,
     /// The offset of its result.
@@ -183,6 +184,37 @@ impl<F: FnOnce()> TaskJob<F, ()> {
         // SAFETY: the closure has not run.
         let closure = unsafe { body.cast::<F>().read() };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(closure)) {
+            // SAFETY: the task is not over, so its scope is there.
+            unsafe { (*this).task.scope() }.note_panic(payload);
+        }
+    }
+}
+
+impl<F: FnMut() -> Option<u32>> TaskJob<F, ()> {
+    /// Runs a series: each time the closure gives a number, the next task begins, under that. What one of them had is gone by then: what it forked, and
+    /// the scopes that it opened, have ended within it, so nobody reads the number that changes.
+    ///
+    /// # Safety
+    ///
+    /// - As for [`run_quiet`](TaskJob::run_quiet).
+    pub(super) unsafe fn run_series(job: *const JobHead) {
+        let this: *const Self = job.cast();
+        // SAFETY: duty of the caller; the body is the runner's alone.
+        let body = unsafe { (*this).body.get() };
+        // SAFETY: the closure has not run.
+        let closure = unsafe { body.cast::<F>().read() };
+        // SAFETY: the place is not free before it has run.
+        let head = unsafe { &*job };
+        let series = move || {
+            let mut closure = closure;
+            while let Some(number) = closure() {
+                if head.has(marks::LOCALS) {
+                    ctx::get().current().into_iter().for_each(|block| local::end_inline(block, head));
+                }
+                head.go_on_as(number);
+            }
+        };
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(series)) {
             // SAFETY: the task is not over, so its scope is there.
             unsafe { (*this).task.scope() }.note_panic(payload);
         }

@@ -1,68 +1,112 @@
 //! What a task declares, and how its closure gets it.
 
 use std::fmt;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proto_core::{Keyed, Opened, OpenedShared, RangeGrant, SharedRange};
+use proto_core::{Claim, Claimed, Guarded, Keyed, LaneMode};
 
 use super::builder::{Maker, TaskBuilder};
-use super::data::{Chain, Data, Part, Target};
+use super::data::{Chain, Data, Place};
 use super::flow::{Flow, TaskHandle, TaskId};
 use super::graph::NONE;
 use super::job::{Body, Payload};
-use super::lanes::{Mode, Token};
+
+/// What an access does: a small number, or the address of a reduction's operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mode(usize);
+
+impl Mode {
+    pub(super) const READ: Mode = Mode(0);
+    pub(super) const CONCURRENT: Mode = Mode(1);
+    /// One at a time, in any order.
+    pub(super) const COMMUTATIVE: Mode = Mode(2);
+    pub(super) const INOUT: Mode = Mode(3);
+    /// What was there before does not count.
+    pub(super) const OUTPUT: Mode = Mode(4);
+
+    fn reduce<T>(operation: &Reduction<T>) -> Mode {
+        // An operation is two words, so its address is none of the numbers above.
+        Mode(std::ptr::from_ref(operation).addr())
+    }
+
+    pub(super) fn reduces(self) -> bool {
+        self.0 > Mode::OUTPUT.0
+    }
+
+    /// Whether tasks that do this may have it at once.
+    #[inline]
+    pub(super) fn shares(self) -> bool {
+        self.0 <= Mode::CONCURRENT.0
+    }
+
+    /// Whether a task that does this may make others that do anything.
+    fn is_alone(self) -> bool {
+        self == Mode::INOUT || self == Mode::OUTPUT
+    }
+
+    /// What a task needs to run, or to be combined: the datum for itself, or not; `None`: nothing of it.
+    #[inline]
+    pub(super) fn needs(self, combining: bool) -> Option<bool> {
+        (self.reduces() == combining).then_some(!self.shares())
+    }
+
+    /// How it goes with others. The operations of a graph are numbered.
+    #[inline]
+    pub(super) fn in_lane(self, operations: &mut Vec<Mode>) -> LaneMode {
+        if !self.reduces() {
+            let kind = self.0 as u32;
+            return if self.is_alone() { LaneMode::alone(kind) } else { LaneMode::together(kind) };
+        }
+        let number = operations.iter().position(|&known| known == self).unwrap_or_else(|| {
+            operations.push(self);
+            operations.len() - 1
+        });
+        LaneMode::together((Mode::OUTPUT.0 + 1 + number) as u32)
+    }
+}
 
 /// An access of a task, as the graph sees it.
 #[derive(Debug)]
 pub struct Access<'env> {
     pub(super) chain: &'env Keyed<Chain>,
-    pub(super) range: Range<usize>,
+    /// Its range; held while the task runs.
+    pub(super) claim: Claim,
     pub(super) mode: Mode,
-    /// Only for what the task makes.
-    pub(super) weak: bool,
-    /// In which access of its parent it is.
+    /// In which access of its frame it is; `NONE`: in the datum's own lanes.
     pub(super) inner: u32,
-    /// While the task runs: the right to do so.
-    pub(super) token: Token,
 }
 
 impl<'env> Access<'env> {
-    pub(super) fn new(target: &impl Target<'env>, mode: Mode) -> Access<'env> {
-        let (chain, range) = target.place();
-        Access { chain, range, mode, weak: false, inner: NONE, token: Token::None }
+    #[inline]
+    pub(super) fn new<V: ?Sized>(place: &Place<'env, V>, mode: Mode) -> Access<'env> {
+        Access { chain: place.chain, claim: Claim::new(place.range.clone()), mode, inner: NONE }
     }
 
-    /// The same, without the right to it.
+    /// The same, not held.
     pub(super) fn twin(&self) -> Access<'env> {
-        Access { range: self.range.clone(), token: Token::None, ..*self }
+        Access { claim: Claim::new(self.claim.range()), ..*self }
     }
 
     /// Whether a task that has this one may make one that has the other.
     pub(super) fn covers(&self, other: &Access<'env>) -> bool {
-        let within = self.range.start <= other.range.start && other.range.end <= self.range.end;
-        let more = matches!(self.mode, Mode::INOUT | Mode::OUTPUT) || (self.mode.shares() && self.mode == other.mode);
-        std::ptr::eq(self.chain, other.chain) && within && more
+        let (range, within) = (self.claim.range(), other.claim.range());
+        let more = self.mode.is_alone() || (self.mode.shares() && self.mode == other.mode);
+        std::ptr::eq(self.chain, other.chain) && range.start <= within.start && within.end <= range.end && more
     }
 
-    #[inline]
-    pub(super) fn take(&mut self) -> Token {
-        std::mem::replace(&mut self.token, Token::None)
-    }
-
-    fn overlaps(&self, other: &Access<'_>) -> bool {
-        let overlap = self.range.start < other.range.end && other.range.start < self.range.end;
-        std::ptr::eq(std::ptr::from_ref(self.chain), std::ptr::from_ref(other.chain).cast()) && overlap
+    fn overlaps(&self, other: &Access<'env>) -> bool {
+        let (one, two) = (self.claim.range(), other.claim.range());
+        std::ptr::eq(self.chain, other.chain) && one.start < two.end && two.start < one.end
     }
 
     /// Whether one task cannot have both.
     pub(super) fn excludes(&self, other: &Access<'env>) -> bool {
-        self.overlaps(other) && !(self.mode == other.mode && self.mode.shares())
+        !(self.mode == other.mode && self.mode.shares()) && self.overlaps(other)
     }
 
     /// Whether the other, of a later task, waits for this one.
-    pub(super) fn orders(&self, other: &Access<'_>) -> bool {
-        self.overlaps(other) && (self.mode != other.mode || matches!(self.mode, Mode::INOUT | Mode::OUTPUT))
+    pub(super) fn orders(&self, other: &Access<'env>) -> bool {
+        (self.mode != other.mode || self.mode.is_alone()) && self.overlaps(other)
     }
 }
 
@@ -74,19 +118,16 @@ pub trait Gives<'a, Bound = &'a Self> {
     type Out;
 }
 
-/// An access that a task has declared.
+/// What a task has declared.
 pub trait Declare<'env>: for<'a> Gives<'a> + Send + sealed::Declare<'env> {}
 impl<'env, A: for<'a> Gives<'a> + Send + sealed::Declare<'env>> Declare<'env> for A {}
 
-pub(super) mod sealed {
+mod sealed {
     use super::{Access, Gives, Payload};
 
     pub trait Declare<'env>: for<'a> Gives<'a> {
-        type Opened;
-        fn access(&self) -> Access<'env>;
-        fn open(&self, access: &mut Access<'env>) -> Self::Opened;
-        fn give<'a>(&'a mut self, opened: &'a mut Self::Opened) -> <Self as Gives<'a>>::Out;
-        fn close(opened: Self::Opened, access: &mut Access<'env>);
+        /// What the closure gets, of an access that is held if its mode needs that.
+        fn give<'a>(&'a mut self, access: &'a mut Access<'env>) -> <Self as Gives<'a>>::Out;
         /// Puts what the task has made for itself into the datum.
         fn combine(&mut self, _: &mut Access<'env>) -> Result<(), Payload> {
             Ok(())
@@ -94,30 +135,24 @@ pub(super) mod sealed {
     }
 }
 
-/// `input` or `concurrent`: the closure gets `&T`.
+/// `input` or `concurrent`: the closure gets `&V`.
 #[derive(Debug)]
-pub struct ReadAccess<P> {
-    target: P,
-    mode: Mode,
-}
+pub struct ReadAccess<'env, V: ?Sized>(pub(super) &'env Guarded<V>);
 
-/// `output`, `inout`, or `commutative`: the closure gets `&mut T`.
+/// `output`, `inout`, or `commutative`: the closure gets `&mut V`.
 #[derive(Debug)]
-pub struct WriteAccess<P> {
-    target: P,
-    mode: Mode,
-}
+pub struct WriteAccess<'env, V: ?Sized>(pub(super) &'env Guarded<V>);
 
 /// `reduction`: the closure gets `&mut T`, of a value of its own.
 pub struct ReduceAccess<'env, T> {
-    data: &'env Data<T>,
+    cell: &'env Guarded<T>,
     operation: &'env Reduction<T>,
     own: Option<T>,
 }
 
 impl<T> fmt::Debug for ReduceAccess<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reduce").finish_non_exhaustive()
+        f.debug_struct("ReduceAccess").finish_non_exhaustive()
     }
 }
 
@@ -141,165 +176,138 @@ impl<T> Reduction<T> {
     pub const fn new(start: fn() -> T, combine: fn(&mut T, T)) -> Reduction<T> {
         Reduction { start, combine }
     }
-}
 
-impl<P> ReadAccess<P> {
-    pub(super) fn new(target: P, mode: Mode) -> ReadAccess<P> {
-        ReadAccess { target, mode }
+    pub(super) fn of<'env>(&'env self, data: &'env Data<T>) -> (ReduceAccess<'env, T>, Access<'env>) {
+        let place = data.whole();
+        (ReduceAccess { cell: place.cell, operation: self, own: None }, Access::new(&place, Mode::reduce(self)))
     }
 }
 
-impl<P> WriteAccess<P> {
-    pub(super) fn new(target: P, mode: Mode) -> WriteAccess<P> {
-        WriteAccess { target, mode }
+impl<'a, V: ?Sized> Gives<'a> for ReadAccess<'_, V> {
+    type Out = &'a V;
+}
+
+impl<'env, V: Claimed + Send + Sync + ?Sized> sealed::Declare<'env> for ReadAccess<'env, V> {
+    #[inline]
+    fn give<'a>(&'a mut self, access: &'a mut Access<'env>) -> &'a V {
+        access.claim.read(self.0)
     }
 }
 
-impl<'env, T> ReduceAccess<'env, T> {
-    pub(super) fn new(data: &'env Data<T>, operation: &'env Reduction<T>) -> Self {
-        ReduceAccess { data, operation, own: None }
+impl<'a, V: ?Sized> Gives<'a> for WriteAccess<'_, V> {
+    type Out = &'a mut V;
+}
+
+impl<'env, V: Claimed + Send + ?Sized> sealed::Declare<'env> for WriteAccess<'env, V> {
+    #[inline]
+    fn give<'a>(&'a mut self, access: &'a mut Access<'env>) -> &'a mut V {
+        access.claim.write(self.0)
     }
 }
-
-/// Declares an access that opens the cell of its datum with a token.
-macro_rules! opens {
-    ($access:ident<$target:ty>, $($sync:ident)?; $opened:ty; $token:ident; $open:ident; ($($cell:ident).+) => $out:ty) => {
-        impl<'a, 'env, T> Gives<'a> for $access<$target> {
-            type Out = $out;
-        }
-
-        impl<'env, T: Send $(+ $sync)?> sealed::Declare<'env> for $access<$target> {
-            type Opened = $opened;
-
-            fn access(&self) -> Access<'env> {
-                Access::new(&self.target, self.mode)
-            }
-
-            #[inline]
-            fn open(&self, access: &mut Access<'env>) -> Self::Opened {
-                match access.take() {
-                    Token::$token(token) => self.target.$($cell.)+$open(token),
-                    token => unreachable!("a task that runs has not what it declared, but {token:?}"),
-                }
-            }
-
-            #[inline]
-            fn give<'a>(&'a mut self, opened: &'a mut Self::Opened) -> $out {
-                opened
-            }
-
-            #[inline]
-            fn close(opened: Self::Opened, access: &mut Access<'env>) {
-                access.token = Token::$token(opened.close());
-            }
-        }
-    };
-}
-
-opens!(ReadAccess<&'env Data<T>>, Sync; OpenedShared<'env, T>; Shared; open_shared; (value) => &'a T);
-opens!(WriteAccess<&'env Data<T>>,; Opened<'env, T>; Whole; open; (value) => &'a mut T);
-opens!(ReadAccess<Part<'env, T>>, Sync; OpenedShared<'env, [T], SharedRange>; SharedRange; open_shared_range; (data.value) => &'a [T]);
-opens!(WriteAccess<Part<'env, T>>,; Opened<'env, [T], RangeGrant>; Range; open_range; (data.value) => &'a mut [T]);
 
 impl<'a, T> Gives<'a> for ReduceAccess<'_, T> {
     type Out = &'a mut T;
 }
 
 impl<'env, T: Send> sealed::Declare<'env> for ReduceAccess<'env, T> {
-    type Opened = ();
-
-    fn access(&self) -> Access<'env> {
-        Access::new(&self.data, Mode::reduce(self.operation))
-    }
-
-    fn open(&self, _: &mut Access<'env>) {}
-
-    fn give<'a>(&'a mut self, (): &'a mut ()) -> &'a mut T {
+    fn give<'a>(&'a mut self, _: &'a mut Access<'env>) -> &'a mut T {
         self.own.get_or_insert_with(self.operation.start)
     }
 
-    fn close((): (), _: &mut Access<'env>) {}
-
     fn combine(&mut self, access: &mut Access<'env>) -> Result<(), Payload> {
-        let (Token::Whole(token), Some(own)) = (access.take(), self.own.take()) else {
-            unreachable!("a task is combined when it has run and has the datum")
-        };
-        let mut opened = self.data.value.open(token);
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.operation.combine)(&mut opened, own)));
-        access.token = Token::Whole(opened.close());
-        outcome
+        let own = self.own.take().expect("a task is combined when it has run");
+        let datum = access.claim.write(self.cell);
+        catch_unwind(AssertUnwindSafe(|| (self.operation.combine)(datum, own)))
     }
 }
 
+/// What a task has declared, one after the other: how its closure gets each, and how the graph sees it.
+#[derive(Debug)]
+pub struct Declared<'env, T, const N: usize> {
+    pub(super) given: T,
+    pub(super) accesses: [Access<'env>; N],
+}
+
 /// The accesses of a task, and how one more comes behind them.
-pub trait Accesses<'env>: Send {
+pub trait Accesses<'env> {
     /// With one of `A` behind.
     type And<A>;
     #[doc(hidden)]
-    fn and<A>(self, access: A) -> Self::And<A>;
+    fn and<A>(self, given: A, access: Access<'env>) -> Self::And<A>;
 }
 
-/// A task's closure and its accesses.
-pub(super) struct Task<A, F> {
-    pub(super) declared: A,
-    pub(super) closure: F,
+/// A task's closure and what it declares.
+struct Task<'env, T, const N: usize, F> {
+    declared: Declared<'env, T, N>,
+    closure: F,
 }
 
 macro_rules! and {
-    ($($access:ident $at:tt),*) => {
-        impl<'env, $($access: Declare<'env>,)*> Accesses<'env> for ($($access,)*) {
-            type And<New> = ($($access,)* New,);
+    ($n:literal $more:literal $($access:ident $x:ident),*) => {
+        impl<'env, $($access: Declare<'env>),*> Accesses<'env> for Declared<'env, ($($access,)*), $n> {
+            type And<New> = Declared<'env, ($($access,)* New,), $more>;
+
             #[inline]
-            fn and<New>(self, access: New) -> ($($access,)* New,) {
-                ($(self.$at,)* access,)
+            fn and<New>(self, given: New, access: Access<'env>) -> Self::And<New> {
+                let ($($x,)*) = self.given;
+                let given = ($($x,)* given,);
+                let [$($x),*] = self.accesses;
+                Declared { given, accesses: [$($x,)* access] }
             }
         }
     };
 }
 
-and!();
-and!(A 0);
-and!(A 0, B 1);
-and!(A 0, B 1, C 2);
-and!(A 0, B 1, C 2, D 3);
-and!(A 0, B 1, C 2, D 3, E 4);
-and!(A 0, B 1, C 2, D 3, E 4, G 5);
-and!(A 0, B 1, C 2, D 3, E 4, G 5, H 6);
-
 macro_rules! arity {
-    ($doc:literal; $($access:ident $at:tt $opened:ident),*) => {
-        #[allow(unused_variables, reason = "there may be no accesses")]
-        impl<'env, $($access: Declare<'env>,)* F> Body<'env> for Task<($($access,)*), F>
+    ($doc:literal; $n:literal; $($access:ident $x:ident $y:ident),*) => {
+        impl<'env, $($access: Declare<'env>,)* F> Body<'env> for Task<'env, ($($access,)*), $n, F>
         where
             F: for<'a> FnMut(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send,
         {
-            fn run(&mut self, accesses: &mut [Access<'env>], flow: &Flow<'_, 'env>) -> Result<(), Payload> {
-                $(let mut $opened = self.declared.$at.open(&mut accesses[$at]);)*
-                let f = AssertUnwindSafe(|| (self.closure)(flow, $(self.declared.$at.give(&mut $opened)),*));
-                let outcome = catch_unwind(f);
-                $($access::close($opened, &mut accesses[$at]);)*
-                outcome
+            fn accesses(&mut self) -> &mut [Access<'env>] {
+                &mut self.declared.accesses
             }
 
-            fn combine(&mut self, accesses: &mut [Access<'env>]) -> Result<(), Payload> {
-                $(self.declared.$at.combine(&mut accesses[$at])?;)*
+            fn run(&mut self, flow: &Flow<'_, 'env>) -> Result<(), Payload> {
+                let ([$($x),*], ($($y,)*)) = (&mut self.declared.accesses, &mut self.declared.given);
+                catch_unwind(AssertUnwindSafe(|| (self.closure)(flow, $($y.give($x)),*)))
+            }
+
+            fn combine(&mut self) -> Result<(), Payload> {
+                let ([$($x),*], ($($y,)*)) = (&mut self.declared.accesses, &mut self.declared.given);
+                $($y.combine($x)?;)*
                 Ok(())
             }
         }
 
-        impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, M, ($($access,)*)> {
+        impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env),*>
+            TaskBuilder<'_, 'env, M, Declared<'env, ($($access,)*), $n>>
+        {
             #[inline]
             #[track_caller]
-            fn make<F>(self, f: F) -> TaskId
+            fn make<F>(self, closure: F) -> TaskId
             where
                 F: for<'a> FnMut(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send + 'env,
             {
-                let accesses = [$(self.accesses.$at.access()),*];
-                self.make_with(accesses, |declared| Task { declared, closure: f })
+                self.make_with(|declared| Task { declared, closure })
+            }
+
+            #[doc = $doc]
+            ///
+            /// It runs again whenever its graph does, if that is a [`KeptGraph`](super::KeptGraph); else once.
+            #[inline]
+            #[track_caller]
+            pub fn again<F>(self, mut f: F) -> TaskId
+            where
+                F: for<'a> FnMut($(<$access as Gives<'a>>::Out),*) + Send + 'env,
+            {
+                self.make(move |_, $($x),*| f($($x),*))
             }
         }
 
-        impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Flow<'f, 'env>, ($($access,)*)> {
+        impl<'f, 'env, $($access: Declare<'env> + 'env),*>
+            TaskBuilder<'_, 'env, Flow<'f, 'env>, Declared<'env, ($($access,)*), $n>>
+        {
             #[doc = $doc]
             #[inline]
             #[track_caller]
@@ -308,24 +316,22 @@ macro_rules! arity {
                 F: for<'a> FnOnce($(<$access as Gives<'a>>::Out),*) + Send + 'env,
             {
                 let mut f = Some(f);
-                self.make(move |_, $($opened),*| (f.take().expect(ONCE))($($opened),*))
+                self.make(move |_, $($x),*| (f.take().expect(ONCE))($($x),*))
             }
 
             #[doc = $doc]
             ///
             /// Gives a handle for the closure's result.
             #[track_caller]
-            pub fn result<R, F>(self, f: F) -> TaskHandle<'f, 'env, R>
+            pub fn result<R, F>(mut self, f: F) -> TaskHandle<'f, 'env, R>
             where
                 R: Send + 'env,
                 F: for<'a> FnOnce($(<$access as Gives<'a>>::Out),*) -> R + Send + 'env,
             {
-                let (promise, handle) = TaskHandle::new(self.maker);
-                handle.of(self.kept().run(move |$($opened),*| promise.set(f($($opened),*))))
+                self.has_handle = true;
+                TaskHandle::new(self.maker, |promise| self.run(move |$($x),*| promise.keep(f($($x),*))))
             }
-        }
 
-        impl<'f, 'env, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, Flow<'f, 'env>, ($($access,)*)> {
             #[doc = $doc]
             ///
             /// The closure may make tasks itself. It gets for that a [`Flow`] of its own, in which it may also wait for them. They declare what this task has
@@ -336,21 +342,8 @@ macro_rules! arity {
                 F: for<'a> FnOnce(&'a Flow<'a, 'env>, $(<$access as Gives<'a>>::Out),*) + Send + 'env,
             {
                 let mut f = Some(f);
-                self.nests = true;
-                self.make(move |flow, $($opened),*| (f.take().expect(ONCE))(flow, $($opened),*))
-            }
-        }
-
-        impl<'env, M: Maker<'env>, $($access: Declare<'env> + 'env,)*> TaskBuilder<'_, 'env, M, ($($access,)*)> {
-            #[doc = $doc]
-            ///
-            /// It runs again whenever its graph does, if that is a [`KeptGraph`](super::KeptGraph); else once.
-            #[track_caller]
-            pub fn again<F>(self, mut f: F) -> TaskId
-            where
-                F: for<'a> FnMut($(<$access as Gives<'a>>::Out),*) + Send + 'env,
-            {
-                self.make(move |_, $($opened),*| f($($opened),*))
+                self.spec.nests = true;
+                self.make(move |flow, $($x),*| (f.take().expect(ONCE))(flow, $($x),*))
             }
         }
     };
@@ -358,12 +351,20 @@ macro_rules! arity {
 
 const ONCE: &str = "a task runs once";
 
-arity!("Makes the task: `f` runs when it may.";);
-arity!("Makes the task: `f` runs when it may, with its access."; A 0 a);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c, D 3 d);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c, D 3 d, E 4 e);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c, D 3 d, E 4 e, G 5 g);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c, D 3 d, E 4 e, G 5 g, H 6 h);
-arity!("Makes the task: `f` runs when it may, with its accesses."; A 0 a, B 1 b, C 2 c, D 3 d, E 4 e, G 5 g, H 6 h, I 7 i);
+and!(0 1);
+and!(1 2 A a);
+and!(2 3 A a, B b);
+and!(3 4 A a, B b, C c);
+and!(4 5 A a, B b, C c, D d);
+and!(5 6 A a, B b, C c, D d, E e);
+and!(6 7 A a, B b, C c, D d, E e, G g);
+and!(7 8 A a, B b, C c, D d, E e, G g, H h);
+arity!("Makes the task: `f` runs when it may."; 0;);
+arity!("Makes the task: `f` runs when it may, with its access."; 1; A a x);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 2; A a x, B b y);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 3; A a x, B b y, C c z);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 4; A a x, B b y, C c z, D d u);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 5; A a x, B b y, C c z, D d u, E e v);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 6; A a x, B b y, C c z, D d u, E e v, G g w);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 7; A a x, B b y, C c z, D d u, E e v, G g w, H h s);
+arity!("Makes the task: `f` runs when it may, with its accesses."; 8; A a x, B b y, C c z, D d u, E e v, G g w, H h s, I i t);

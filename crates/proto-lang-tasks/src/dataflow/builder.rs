@@ -3,14 +3,14 @@
 use std::fmt;
 use std::panic::Location;
 
-use smallvec::SmallVec;
-
-use super::access::{Access, Accesses, ReadAccess, ReduceAccess, Reduction, WriteAccess};
+use super::access::{Access, Accesses, Declared, Mode, ReadAccess, ReduceAccess, Reduction, WriteAccess};
 use super::data::{Data, SharedTarget, Target};
 use super::flow::TaskId;
 use super::graph::USUAL;
-use super::job::{Body, Job};
-use super::lanes::Mode;
+use super::job::{Body, Job, Spec};
+
+type Read<'env, P> = ReadAccess<'env, <P as super::data::sealed::Target<'env>>::Value>;
+type Write<'env, P> = WriteAccess<'env, <P as super::data::sealed::Target<'env>>::Value>;
 
 /// A task to be made: what it declares, then [`run`](TaskBuilder::run) or [`result`](TaskBuilder::result) with what it does.
 ///
@@ -29,21 +29,10 @@ use super::lanes::Mode;
 #[must_use = "a task is made by `run` or `result`"]
 pub struct TaskBuilder<'b, 'env, M, A> {
     pub(super) maker: &'b M,
-    pub(super) accesses: A,
+    declared: A,
     weak: Vec<Access<'env>>,
-    pub(super) nests: bool,
-    spec: Spec<'env>,
-}
-
-/// What there is to say of a task besides its accesses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spec<'env> {
-    label: &'env str,
-    priority: u8,
-    undeferred: bool,
-    at_once: bool,
-    held: bool,
-    handle: bool,
+    pub(super) spec: Spec<'env>,
+    pub(super) has_handle: bool,
 }
 
 impl<M, A> fmt::Debug for TaskBuilder<'_, '_, M, A> {
@@ -73,78 +62,93 @@ impl<M, A> fmt::Debug for TaskBuilder<'_, '_, M, A> {
 /// ```
 pub trait Maker<'env>: sealed::Maker<'env> + Sized {
     /// A task, to be told what it declares and does.
-    fn task(&self) -> TaskBuilder<'_, 'env, Self, ()> {
+    #[track_caller]
+    fn task(&self) -> TaskBuilder<'_, 'env, Self, Nothing<'env>> {
         TaskBuilder::new(self)
     }
 }
 impl<'env, M: sealed::Maker<'env>> Maker<'env> for M {}
 
 pub(super) mod sealed {
-    use super::{Job, TaskId};
+    use super::{Access, Job, TaskId};
 
     pub trait Maker<'env> {
         #[expect(private_interfaces, reason = "it is sealed")]
-        fn submit(&self, job: Box<Job<'env>>, handle: bool) -> TaskId;
+        fn submit(&self, job: Box<Job<'env>>, weak: Vec<Access<'env>>, has_handle: bool) -> TaskId;
     }
 }
 
-impl<'b, M> TaskBuilder<'b, '_, M, ()> {
+/// What a task declares of which nothing was said.
+pub(super) type Nothing<'env> = Declared<'env, (), 0>;
+
+impl<'b, 'env, M> TaskBuilder<'b, 'env, M, Nothing<'env>> {
+    #[inline]
+    #[track_caller]
     pub(super) fn new(maker: &'b M) -> Self {
-        let spec = Spec { label: "", priority: USUAL, undeferred: false, at_once: false, held: false, handle: false };
-        TaskBuilder { maker, accesses: (), weak: Vec::new(), nests: false, spec }
+        let place = Location::caller();
+        let spec =
+            Spec { label: "", place, priority: USUAL, nests: false, undeferred: false, at_once: false, held: false };
+        let declared = Declared { given: (), accesses: [] };
+        TaskBuilder { maker, declared, weak: Vec::new(), spec, has_handle: false }
     }
 }
 
 impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
     #[inline]
-    fn and<B>(self, access: B) -> TaskBuilder<'b, 'env, M, A::And<B>> {
-        TaskBuilder {
-            maker: self.maker,
-            accesses: self.accesses.and(access),
-            weak: self.weak,
-            nests: self.nests,
-            spec: self.spec,
-        }
+    fn and<B>(self, given: B, access: Access<'env>) -> TaskBuilder<'b, 'env, M, A::And<B>> {
+        let TaskBuilder { maker, declared, weak, spec, has_handle } = self;
+        TaskBuilder { maker, declared: declared.and(given, access), weak, spec, has_handle }
+    }
+
+    #[inline]
+    fn reads<P: SharedTarget<'env>>(self, data: P, mode: Mode) -> TaskBuilder<'b, 'env, M, A::And<Read<'env, P>>> {
+        let place = data.place();
+        self.and(ReadAccess(place.cell), Access::new(&place, mode))
+    }
+
+    #[inline]
+    fn writes<P: Target<'env>>(self, data: P, mode: Mode) -> TaskBuilder<'b, 'env, M, A::And<Write<'env, P>>> {
+        let place = data.place();
+        self.and(WriteAccess(place.cell), Access::new(&place, mode))
     }
 
     /// The task reads it.
     #[inline]
-    pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<ReadAccess<P>>> {
-        self.and(ReadAccess::new(data, Mode::READ))
+    pub fn input<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<Read<'env, P>>> {
+        self.reads(data, Mode::READ)
     }
 
     /// The task writes it whole; what it was before does not count, not even that it was poisoned.
     #[inline]
-    pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::OUTPUT))
+    pub fn output<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<Write<'env, P>>> {
+        self.writes(data, Mode::OUTPUT)
     }
 
     /// The task reads and writes it.
     #[inline]
-    pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::INOUT))
+    pub fn inout<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<Write<'env, P>>> {
+        self.writes(data, Mode::INOUT)
     }
 
-    /// The task has it at once with others that declare the same, and sees to that itself: by atomics in it, or a lock.
+    /// The task has it at once with others that declare the same, and sees to that itself, by a lock in it, say.
     ///
     /// # Examples
     ///
     /// ```
-    /// use std::sync::atomic::{AtomicU32, Ordering};
-    ///
+    /// use proto_lang_mutex::Mutex;
     /// use proto_lang_tasks::{Data, dataflow};
     ///
-    /// let hits = Data::new(AtomicU32::new(0));
+    /// let hits = Data::new(Mutex::new(0));
     /// dataflow(|df| {
     ///     for _ in 0..5 {
-    ///         df.task().concurrent(&hits).run(|hits| _ = hits.fetch_add(1, Ordering::Relaxed));
+    ///         df.task().concurrent(&hits).run(|hits| *hits.lock().unwrap() += 1);
     ///     }
     /// });
-    /// assert_eq!(hits.into_inner().into_inner(), 5);
+    /// assert_eq!(hits.into_inner().into_inner().unwrap(), 5);
     /// ```
     #[inline]
-    pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<ReadAccess<P>>> {
-        self.and(ReadAccess::new(data, Mode::CONCURRENT))
+    pub fn concurrent<P: SharedTarget<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<Read<'env, P>>> {
+        self.reads(data, Mode::CONCURRENT)
     }
 
     /// The task reads and writes it, before or after others that declare the same, as it comes.
@@ -164,8 +168,8 @@ impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
     /// assert_eq!(found.into_inner(), [0, 1, 2, 3, 4]);
     /// ```
     #[inline]
-    pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<WriteAccess<P>>> {
-        self.and(WriteAccess::new(data, Mode::COMMUTATIVE))
+    pub fn commutative<P: Target<'env>>(self, data: P) -> TaskBuilder<'b, 'env, M, A::And<Write<'env, P>>> {
+        self.writes(data, Mode::COMMUTATIVE)
     }
 
     /// The task adds to it: it gets a value of its own, which `operation` puts into the datum afterwards.
@@ -190,14 +194,15 @@ impl<'b, 'env, M, A: Accesses<'env>> TaskBuilder<'b, 'env, M, A> {
         data: &'env Data<T>,
         operation: &'env Reduction<T>,
     ) -> TaskBuilder<'b, 'env, M, A::And<ReduceAccess<'env, T>>> {
-        self.and(ReduceAccess::new(data, operation))
+        let (given, access) = operation.of(data);
+        self.and(given, access)
     }
 }
 
 impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
     /// The tasks that the task [makes](TaskBuilder::nest) read it; itself it does not.
     pub fn weak_input<P: SharedTarget<'env>>(self, data: P) -> Self {
-        self.weakly(&data, Mode::READ)
+        self.weakly(data, Mode::READ)
     }
 
     /// The tasks that the task [makes](TaskBuilder::nest) read and write it; itself it does not. So it does not wait for it: they do.
@@ -221,12 +226,12 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
     /// assert_eq!((x.into_inner(), y.into_inner()), (9, 5));
     /// ```
     pub fn weak_inout<P: Target<'env>>(self, data: P) -> Self {
-        self.weakly(&data, Mode::INOUT)
+        self.weakly(data, Mode::INOUT)
     }
 
-    fn weakly(mut self, data: &impl Target<'env>, mode: Mode) -> Self {
-        self.weak.push(Access { weak: true, ..Access::new(data, mode) });
-        self.nests = true;
+    fn weakly(mut self, data: impl Target<'env>, mode: Mode) -> Self {
+        self.weak.push(Access::new(&data.place(), mode));
+        self.spec.nests = true;
         self
     }
 
@@ -242,7 +247,7 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
         self
     }
 
-    /// Whoever makes the task runs it, as soon as it may; [`run`](TaskBuilder::run) returns then.
+    /// Whoever makes the task waits until it is over, and runs it if it may begin at once; [`run`](TaskBuilder::run) returns then.
     ///
     /// # Examples
     ///
@@ -294,46 +299,29 @@ impl<'env, M: Maker<'env>, A> TaskBuilder<'_, 'env, M, A> {
         self.spec.held = true;
         self
     }
+}
 
-    pub(super) fn kept(mut self) -> Self {
-        self.spec.handle = true;
-        self
-    }
-
+impl<'env, M: Maker<'env>, T, const N: usize> TaskBuilder<'_, 'env, M, Declared<'env, T, N>> {
     #[inline]
-    #[track_caller]
-    pub(super) fn make_with<B: Body<'env> + 'env>(
-        self,
-        accesses: impl IntoIterator<Item = Access<'env>>,
-        body: impl FnOnce(A) -> B,
-    ) -> TaskId {
-        let Spec { label, priority, undeferred, at_once, held, handle } = self.spec;
-        let mut list = SmallVec::new();
-        accesses.into_iter().for_each(|access| list.push(access));
-        if !self.weak.is_empty() {
-            list.extend(self.weak);
-        }
-        let job = Box::new(Job {
-            reduces: list.iter().any(|access: &Access<'_>| access.mode.reduces()),
-            slot: 0,
-            combining: false,
-            nests: self.nests,
-            priority,
-            undeferred,
-            at_once,
-            held,
-            seq: 0,
-            next: None,
-            accesses: list,
-            label,
-            place: Location::caller(),
-            failure: None,
-            body: body(self.accesses),
-        });
-        for (number, access) in job.accesses.iter().enumerate() {
-            let twice = job.accesses[..number].iter().any(|other| other.excludes(access));
+    pub(super) fn make_with<B: Body<'env> + 'env>(self, body: impl FnOnce(Declared<'env, T, N>) -> B) -> TaskId {
+        let TaskBuilder { maker, declared, weak, spec, has_handle } = self;
+        let list = &declared.accesses;
+        for (number, access) in list.iter().chain(&weak).enumerate() {
+            let twice = list.iter().chain(&weak).take(number).any(|other| other.excludes(access));
             assert!(!twice, "a task declares a datum twice: it would wait for itself");
         }
-        self.maker.submit(job, handle)
+        let reduces = list.iter().any(|access| access.mode.reduces());
+        let job = Job {
+            slot: 0,
+            frame: 0,
+            seq: 0,
+            combining: false,
+            reduces,
+            spec,
+            next: None,
+            failure: None,
+            body: body(declared),
+        };
+        maker.submit(Box::new(job), weak, has_handle)
     }
 }

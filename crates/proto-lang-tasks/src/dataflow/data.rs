@@ -3,9 +3,12 @@
 use std::fmt;
 use std::ops::{Bound, Range, RangeBounds};
 
-use proto_core::{Grant, Guarded, Keyed, RangeGrant, RangeShares};
+use proto_core::{Claimed, Guarded, Keeper, Keyed, Lanes};
 
-use super::lanes::{Keeper, Lanes, WHOLE};
+use super::TaskError;
+
+/// All of a datum.
+pub(super) const WHOLE: Range<usize> = Lanes::<TaskError>::WHOLE;
 
 /// A value that tasks of a [`dataflow`](super::dataflow) read and write.
 ///
@@ -64,15 +67,15 @@ use super::lanes::{Keeper, Lanes, WHOLE};
 #[repr(align(64))]
 pub struct Data<T: ?Sized> {
     chain: Keyed<Chain>,
-    pub(super) value: Box<Guarded<T>>,
+    value: Box<Guarded<T>>,
 }
 
 /// What a graph knows of a datum.
 #[derive(Debug)]
 pub(super) struct Chain {
-    pub(super) lanes: Lanes,
+    pub(super) lanes: Lanes<TaskError>,
     pub(super) keeper: Keeper,
-    /// Tasks that are ready but for a token that another one has: commutative ones, and those that are to be combined.
+    /// Tasks that are ready but for the datum, which another one has: commutative ones, and those that are to be combined.
     #[expect(clippy::box_collection, reason = "one word in every datum instead of three")]
     pub(super) blocked: Option<Box<Vec<u32>>>,
     /// The graph knows that it has to let go of it.
@@ -106,20 +109,24 @@ impl<T: ?Sized> Data<T> {
     /// dataflow(|df| drop(df.task().inout(&x).run(|x| *x += 1)));
     /// assert_eq!(x.into_inner(), 2);
     /// ```
-    pub fn poison(&mut self) -> Option<super::TaskError> {
-        self.chain.get_mut().lanes.poison(&WHOLE)
+    pub fn poison(&mut self) -> Option<TaskError> {
+        self.chain.get_mut().lanes.mark(&WHOLE).cloned()
     }
 
     /// Takes the value as it is for good.
     pub fn clear_poison(&mut self) {
-        self.chain.get_mut().lanes.set_poison(&WHOLE, None);
+        self.chain.get_mut().lanes.set_mark(&WHOLE, None);
     }
 }
 
 impl<T> Data<T> {
     /// Makes one.
     pub fn new(value: T) -> Data<T> {
-        Data::with(Box::new(Guarded::new(value)), Keeper::Whole(Some(Grant::new())))
+        Data::with(Box::new(Guarded::new(value)), Keeper::whole())
+    }
+
+    pub(super) fn whole(&self) -> Place<'_, T> {
+        Place { chain: &self.chain, cell: &self.value, range: WHOLE }
     }
 
     /// The value.
@@ -196,7 +203,7 @@ impl<T> Data<[T]> {
 
 impl<T> From<Vec<T>> for Data<[T]> {
     fn from(elements: Vec<T>) -> Self {
-        Data::with(elements.into(), Keeper::Ranges(Box::new(RangeShares::new(RangeGrant::new()))))
+        Data::with(elements.into(), Keeper::ranges())
     }
 }
 
@@ -221,7 +228,7 @@ impl<T: ?Sized> fmt::Debug for Data<T> {
 
 /// A part of a slice; see [`Data::range`].
 pub struct Part<'env, T> {
-    pub(super) data: &'env Data<[T]>,
+    data: &'env Data<[T]>,
     range: Range<usize>,
 }
 
@@ -238,35 +245,45 @@ impl<T> fmt::Debug for Part<'_, T> {
 }
 
 /// What a task may declare: `&Data<T>`, or a [`Part`] of a slice.
-pub trait Target<'env>: Send + sealed::Target<'env> {}
-impl<'env, T: Send> Target<'env> for &'env Data<T> {}
-impl<'env, T: Send> Target<'env> for Part<'env, T> {}
+pub trait Target<'env>: sealed::Target<'env, Value: Claimed + Send + 'env> {}
+impl<'env, P: sealed::Target<'env, Value: Claimed + Send + 'env>> Target<'env> for P {}
 
 /// What several tasks may have at once.
-pub trait SharedTarget<'env>: Target<'env> {}
-impl<'env, T: Send + Sync> SharedTarget<'env> for &'env Data<T> {}
-impl<'env, T: Send + Sync> SharedTarget<'env> for Part<'env, T> {}
+pub trait SharedTarget<'env>: Target<'env, Value: Sync> {}
+impl<'env, P: Target<'env, Value: Sync>> SharedTarget<'env> for P {}
+
+/// Where what is declared lies, and what the graph knows of it.
+pub(super) struct Place<'env, V: ?Sized> {
+    pub(super) chain: &'env Keyed<Chain>,
+    pub(super) cell: &'env Guarded<V>,
+    pub(super) range: Range<usize>,
+}
 
 pub(super) mod sealed {
-    use super::{Chain, Keyed, Range};
+    use super::Place;
 
     pub trait Target<'env> {
+        type Value: ?Sized;
         #[expect(private_interfaces, reason = "it is sealed")]
-        fn place(&self) -> (&'env Keyed<Chain>, Range<usize>);
+        fn place(self) -> Place<'env, Self::Value>;
     }
 }
 
 #[expect(private_interfaces, reason = "it is sealed")]
-impl<'env, T: Send> sealed::Target<'env> for &'env Data<T> {
-    fn place(&self) -> (&'env Keyed<Chain>, Range<usize>) {
-        (&self.chain, WHOLE)
+impl<'env, T> sealed::Target<'env> for &'env Data<T> {
+    type Value = T;
+
+    fn place(self) -> Place<'env, T> {
+        self.whole()
     }
 }
 
 #[expect(private_interfaces, reason = "it is sealed")]
-impl<'env, T: Send> sealed::Target<'env> for Part<'env, T> {
-    fn place(&self) -> (&'env Keyed<Chain>, Range<usize>) {
-        (&self.data.chain, self.range.clone())
+impl<'env, T> sealed::Target<'env> for Part<'env, T> {
+    type Value = [T];
+
+    fn place(self) -> Place<'env, [T]> {
+        Place { chain: &self.data.chain, cell: &self.data.value, range: self.range }
     }
 }
 

@@ -5,9 +5,10 @@
 //! have not begun. That is slow where there are many: such edges are for few tasks.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use super::graph::{Graph, ROOT};
-use super::job::Job;
+use super::access::Access;
+use super::graph::{Graph, Slot};
 use super::{TaskError, TaskId};
 
 impl<'env> Graph<'env> {
@@ -33,7 +34,7 @@ impl<'env> Graph<'env> {
     }
 
     /// The names of the tasks on the way from one that waits to another, if the other waits for it.
-    fn path(&self, from: u32, to: u32) -> Option<Vec<String>> {
+    fn path(&mut self, from: u32, to: u32) -> Option<Vec<String>> {
         let mut come_from = BTreeMap::from([(from, from)]);
         let mut open = Vec::from([from]);
         while let Some(task) = open.pop() {
@@ -42,12 +43,13 @@ impl<'env> Graph<'env> {
                 while path[path.len() - 1] != from {
                     path.push(come_from[&path[path.len() - 1]]);
                 }
-                return Some(path.into_iter().rev().filter_map(|task| Some(self.job(task)?.name())).collect());
+                path.reverse();
+                return Some(path.into_iter().filter_map(|task| Some(self.at(task).job.as_ref()?.name())).collect());
             }
-            let Some(job) = self.job(task) else { continue };
-            let by_data = self.waiting().filter(|(_, other)| job.seq < other.seq && job.comes_before(other));
-            for next in self.after(task).iter().copied().chain(by_data.map(|(other, _)| other)) {
-                if let std::collections::btree_map::Entry::Vacant(place) = come_from.entry(next) {
+            let by_data = self.after_by_data(task);
+            let after = [self.after(task), &by_data].concat();
+            for next in after {
+                if let Entry::Vacant(place) = come_from.entry(next) {
                     place.insert(task);
                     open.push(next);
                 }
@@ -56,34 +58,40 @@ impl<'env> Graph<'env> {
         None
     }
 
+    /// The tasks that wait for what this one declares, all of which wait themselves.
+    fn after_by_data(&mut self, task: u32) -> Vec<u32> {
+        let Some(seq) = self.at(task).job.as_ref().map(|job| job.seq) else { return Vec::new() };
+        let mine = self.declared(task);
+        let waiting: Vec<u32> = self.waiting().filter(|(_, other)| seq < other.seq).map(|(other, _)| other).collect();
+        let waits = |later: Access<'env>| mine.iter().any(|access| access.orders(&later));
+        waiting.into_iter().filter(|&other| self.declared(other).into_iter().any(waits)).collect()
+    }
+
+    /// What a task that waits declares.
+    fn declared(&mut self, task: u32) -> Vec<Access<'env>> {
+        let Slot { rare, job, .. } = self.at(task);
+        match (rare, job) {
+            (Some(rare), _) if !rare.inner.is_empty() => rare.inner.iter().map(|inner| inner.access.twin()).collect(),
+            (_, Some(job)) => job.body.accesses().iter().map(Access::twin).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// A task that was held may begin.
     pub(super) fn start_held(&mut self, id: TaskId) {
         let Some(slot) = self.find(id) else { return };
         if std::mem::replace(&mut slot.rare().held, false) {
-            let at_root = slot.parent == ROOT;
-            self.started(id.slot, at_root);
+            self.started(id.slot);
         }
     }
 
     /// All that `parent` has made, and holds, may begin.
     pub(super) fn start_all(&mut self, parent: u32) {
-        for id in std::mem::take(self.held()) {
+        for id in std::mem::take(&mut self.held) {
             match self.at(id.slot).parent == parent {
                 true => self.start_held(id),
-                false => self.held().push(id),
+                false => self.held.push(id),
             }
         }
-    }
-}
-
-impl Job<'_> {
-    /// What errors and drawings call it.
-    pub(super) fn name(&self) -> String {
-        if self.label.is_empty() { format!("the task made at {}", self.place) } else { self.label.to_owned() }
-    }
-
-    /// Whether `other`, which was made later by the same task, waits for this one.
-    fn comes_before(&self, other: &Job<'_>) -> bool {
-        self.accesses.iter().any(|access| other.accesses.iter().any(|later| access.orders(later)))
     }
 }

@@ -1,18 +1,18 @@
 //! Where tasks are made, and waited for.
 
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use proto_core::{CannotCancel, EnvCell, ExternalEvent, ExternalWaker, Grant, Guarded, OrUnwind, external};
 
-use super::access::{Access, Declare, WriteAccess};
-use super::builder::{TaskBuilder, sealed};
+use super::access::{Access, Declare, Mode, WriteAccess};
+use super::builder::{Nothing, TaskBuilder, sealed};
 use super::data::Target;
 use super::failure::TaskError;
-use super::graph::{Graph, ROOT, Spawner};
+use super::graph::{Graph, Over, ROOT, Ready, Spawner};
 use super::job::{BROKEN, Job, Payload, finish};
-use super::lanes::Mode;
 use super::nest::OWN;
 
 /// Makes tasks and waits for them; see [`dataflow`](super::dataflow).
@@ -31,13 +31,15 @@ pub struct Flow<'f, 'env> {
     task: u32,
     /// All that is made here is undeferred.
     at_once: bool,
+    /// Jobs that are over: each is freed when another one is made. (All at once they would be more than an allocator has at hand.)
+    over: Cell<Over<'env>>,
     stays: PhantomData<*const ()>,
 }
 
 /// A [`Spawner`], whatever its scope borrows.
 pub(super) trait Spawn<'env> {
     /// Leaves what became ready to the cores.
-    fn leave(&self, first: Option<Box<Job<'env>>>, tickets: u32);
+    fn leave(&self, ready: Ready<'env>);
     /// Runs a task here, and leaves to the cores what becomes ready by that.
     fn run(&self, job: Box<Job<'env>>);
     /// Runs what nobody has begun.
@@ -45,21 +47,17 @@ pub(super) trait Spawn<'env> {
     /// Cancels what runs.
     fn cancel(&self) -> Result<(), CannotCancel>;
     /// Ends what keeps the task from being over when the event has come.
-    fn end_after(&self, event: ExternalEvent<()>, task: u32);
+    fn end_after(&self, name: u64, event: ExternalEvent<()>, task: u32);
 }
 
 impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
     #[inline]
-    fn leave(&self, mut first: Option<Box<Job<'env>>>, tickets: u32) {
-        while let Some(mut job) = first {
-            first = job.next.take();
-            self.spawn(job);
-        }
-        (0..tickets).for_each(|_| self.spawn_ticket());
+    fn leave(&self, ready: Ready<'env>) {
+        Spawner::leave(*self, ready);
     }
 
     fn run(&self, job: Box<Job<'env>>) {
-        finish(*self, job).into_iter().for_each(|next| self.spawn(next));
+        finish(*self, job).into_iter().for_each(|next| self.spawn(next.seq, Some(next)));
     }
 
     fn sync(&self) {
@@ -70,19 +68,16 @@ impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
         self.scope.cancel()
     }
 
-    fn end_after(&self, event: ExternalEvent<()>, task: u32) {
-        let this = *self;
-        this.surely(move |runs| {
-            if runs {
-                let _ = event.wait(None);
-            }
+    fn end_after(&self, name: u64, event: ExternalEvent<()>, task: u32) {
+        let (this, mut event) = (*self, Some(event));
+        self.scope.spawn_series(name as u32, move || {
+            let _ = event.take()?.wait(None);
             let ready = this.graph.update(|graph, _, hidden| {
                 graph.close(task, None, false, hidden);
-                graph.go_on(hidden);
-                graph.take_ready(false)
+                graph.go_on(false)
             });
-            let (first, tickets) = ready.expect(BROKEN);
-            this.leave(first, tickets);
+            this.leave(ready.expect(BROKEN));
+            None
         });
     }
 }
@@ -102,12 +97,13 @@ pub struct TaskId {
 
 impl<'f, 'env> Flow<'f, 'env> {
     pub(super) fn new(spawner: &'f dyn Spawn<'env>, graph: &'f EnvCell<Graph<'env>>, task: u32, at_once: bool) -> Self {
-        Flow { spawner, graph, task, at_once, stays: PhantomData }
+        Flow { spawner, graph, task, at_once, over: Cell::default(), stays: PhantomData }
     }
 
     /// A task, to be told what it declares and does.
     #[inline]
-    pub fn task(&self) -> TaskBuilder<'_, 'env, Self, ()> {
+    #[track_caller]
+    pub fn task(&self) -> TaskBuilder<'_, 'env, Self, Nothing<'env>> {
         TaskBuilder::new(self)
     }
 
@@ -140,7 +136,7 @@ impl<'f, 'env> Flow<'f, 'env> {
         if task == ROOT {
             self.spawner.sync();
         }
-        let waited = self.graph.ask(|graph, caller, hidden| graph.wait(task, caller, hidden), None).or_unwind();
+        let waited = self.graph.ask(|graph, caller, hidden| graph.wait(task, 0, caller, hidden), None).or_unwind();
         assert!(waited, "{OWN}");
         self.graph.visit(|graph, _, _| graph.tell(task)).expect(BROKEN).map_or(Ok(()), Err)
     }
@@ -167,7 +163,7 @@ impl<'f, 'env> Flow<'f, 'env> {
     pub fn taskwait_on<P>(&self, data: P)
     where
         P: Target<'env>,
-        WriteAccess<P>: Declare<'env> + 'env,
+        WriteAccess<'env, P::Value>: Declare<'env>,
     {
         self.change(|graph| graph.start_all(self.task));
         if let Err(error) = self.task().inout(data).undeferred().result(|_| ()).join() {
@@ -195,19 +191,15 @@ impl<'f, 'env> Flow<'f, 'env> {
     /// assert_eq!((x.into_inner(), y.into_inner()), (6, 6));
     /// ```
     pub fn release(&self, data: impl Target<'env>) {
-        let (access, task) = (Access::new(&data, Mode::INOUT), self.task);
+        let (access, task) = (Access::new(&data.place(), Mode::INOUT), self.task);
         self.change(|graph| graph.release(task, &access));
     }
 
     /// Changes something, and leaves what becomes ready to the cores.
-    fn change<R>(&self, change: impl FnOnce(&mut Graph<'env>) -> R) -> R {
-        let changed = self.graph.visit(|graph, _, hidden| {
-            let result = change(graph);
-            graph.go_on(hidden);
-            (result, graph.take_ready(false))
-        });
-        let (result, (first, tickets)) = changed.expect(BROKEN);
-        self.spawner.leave(first, tickets);
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut Graph<'env>) -> R) -> R {
+        let changed = self.graph.visit(|graph, _, _| (change(graph), graph.go_on(false)));
+        let (result, ready) = changed.expect(BROKEN);
+        self.spawner.leave(ready);
         result
     }
 
@@ -282,8 +274,11 @@ impl<'f, 'env> Flow<'f, 'env> {
     pub fn event(&self) -> ExternalWaker<()> {
         assert_ne!(self.task, ROOT, "an event keeps a task that nests from being over");
         let (event, waker) = external();
-        self.change(|graph| graph.at(self.task).rare().open += 1);
-        self.spawner.end_after(event, self.task);
+        let name = self.change(|graph| {
+            graph.at(self.task).rare().open += 1;
+            graph.next_name()
+        });
+        self.spawner.end_after(name, event, self.task);
         waker
     }
 
@@ -296,7 +291,7 @@ impl<'f, 'env> Flow<'f, 'env> {
     #[track_caller]
     pub fn limit(&self, tasks: usize) {
         assert!(tasks > 0, "a graph without tasks does nothing");
-        self.graph.visit(|graph, _, _| graph.limit = tasks);
+        self.graph.visit(|graph, _, _| graph.limit = tasks.try_into().unwrap_or(u32::MAX));
     }
 
     /// Cancels the graph. What has not begun does not run, also if it is made from now on; what runs meets the cancel at its next abandonable wait. All of it
@@ -321,7 +316,7 @@ impl<'f, 'env> Flow<'f, 'env> {
     /// # Ok::<(), proto_core::CannotCancel>(())
     /// ```
     pub fn cancel(&self) -> Result<(), CannotCancel> {
-        self.change(|graph| graph.cancel());
+        self.change(|graph| graph.cancelled = Some(TaskError::cancelled()));
         self.spawner.cancel()
     }
 }
@@ -329,31 +324,37 @@ impl<'f, 'env> Flow<'f, 'env> {
 #[expect(private_interfaces, reason = "it is sealed")]
 impl<'env> sealed::Maker<'env> for Flow<'_, 'env> {
     #[track_caller]
-    fn submit(&self, mut job: Box<Job<'env>>, handle: bool) -> TaskId {
-        job.at_once |= self.at_once;
-        let undeferred = job.undeferred || self.at_once;
-        job.undeferred = undeferred;
-        assert!(!(undeferred && job.held), "a task that is held cannot be undeferred: its maker would wait for itself");
-        let (parent, mut fresh) = (self.task, Some(job));
-        if undeferred {
-            let made = self.graph.ask_binding(|graph, caller, hidden| {
-                graph.register_own(&mut fresh, parent, handle, caller, hidden);
-            });
-            let (id, job) = made.or_unwind();
-            job.into_iter().for_each(|job| self.spawner.run(job));
-            return id.unwrap_or_else(|error| panic!("{error}"));
-        }
-        let made = self.graph.visit(|graph, _, hidden| {
-            let id = graph.register(&mut fresh, parent, handle, hidden)?;
-            Ok((id, graph.take_ready(false), parent == ROOT && graph.is_full(), graph.take_done()))
+    fn submit(&self, mut job: Box<Job<'env>>, weak: Vec<Access<'env>>, has_handle: bool) -> TaskId {
+        job.spec.at_once |= self.at_once;
+        job.spec.undeferred |= self.at_once;
+        let (undeferred, parent) = (job.spec.undeferred, self.task);
+        assert!(
+            !undeferred || !job.spec.held,
+            "a task that is held cannot be undeferred: its maker would wait for itself"
+        );
+        let mut over = self.over.take();
+        let freed = over.pop();
+        let spent = freed.is_none();
+        let (mut fresh, mut own, mut ready, mut full) = (Some(job), None, Ready::default(), false);
+        let made = self.graph.visit(|graph, _, _| {
+            let id = graph.register(&mut fresh, weak, parent, has_handle)?;
+            if undeferred {
+                own = graph.take_own(id.slot);
+            }
+            if spent {
+                over = graph.take_done();
+            }
+            (ready, full) = (graph.go_on(false), parent == ROOT && graph.is_full());
+            Ok(id)
         });
-        let (id, (ready, tickets), full, _over) = match made.expect(BROKEN) {
-            Ok(made) => made,
-            Err::<_, &str>(error) => panic!("{error}"),
-        };
-        self.spawner.leave(ready, tickets);
-        if full {
-            self.graph.ask(|graph, caller, hidden| graph.throttle(caller, hidden), None).or_unwind();
+        let id = made.expect(BROKEN).unwrap_or_else(|error: &str| panic!("{error}"));
+        self.over.set(over);
+        self.spawner.leave(ready);
+        if undeferred {
+            own.into_iter().for_each(|job| self.spawner.run(job));
+            self.graph.ask_binding(|graph, caller, hidden| graph.join(id, caller, hidden)).or_unwind();
+        } else if full {
+            self.graph.ask(|graph, caller, hidden| graph.wait(ROOT, graph.limit / 2, caller, hidden), None).or_unwind();
         }
         id
     }
@@ -378,7 +379,7 @@ impl<'env> sealed::Maker<'env> for Flow<'_, 'env> {
 /// ```
 pub struct TaskHandle<'f, 'env, R> {
     graph: &'f EnvCell<Graph<'env>>,
-    id: Option<TaskId>,
+    id: TaskId,
     result: Arc<Guarded<Option<R>>>,
 }
 
@@ -386,7 +387,7 @@ pub struct TaskHandle<'f, 'env, R> {
 pub(super) struct Promise<R>(Arc<Guarded<Option<R>>>);
 
 impl<R> Promise<R> {
-    pub(super) fn set(self, result: R) {
+    pub(super) fn keep(&self, result: R) {
         *self.0.open(Grant::new()) = Some(result);
     }
 }
@@ -398,19 +399,14 @@ impl<R> fmt::Debug for TaskHandle<'_, '_, R> {
 }
 
 impl<'f, 'env, R> TaskHandle<'f, 'env, R> {
-    pub(super) fn new(flow: &Flow<'f, 'env>) -> (Promise<R>, Self) {
+    pub(super) fn new(flow: &Flow<'f, 'env>, make: impl FnOnce(Promise<R>) -> TaskId) -> Self {
         let result = Arc::new(Guarded::new(None));
-        (Promise(Arc::clone(&result)), TaskHandle { graph: flow.graph, id: None, result })
-    }
-
-    pub(super) fn of(mut self, id: TaskId) -> Self {
-        self.id = Some(id);
-        self
+        TaskHandle { graph: flow.graph, id: make(Promise(Arc::clone(&result))), result }
     }
 
     /// The task.
     pub fn id(&self) -> TaskId {
-        self.id.expect("a handle has its task")
+        self.id
     }
 
     /// Waits until the task is over.
@@ -424,8 +420,8 @@ impl<'f, 'env, R> TaskHandle<'f, 'env, R> {
     /// Unwinds if the calling VP is cancelled.
     #[track_caller]
     pub fn join(mut self) -> Result<R, TaskError> {
-        let id = self.id();
-        let _over = self.graph.ask(|graph, caller, hidden| graph.join(id, caller, hidden), None).or_unwind();
+        let id = self.id;
+        self.graph.ask(|graph, caller, hidden| graph.join(id, caller, hidden), None).or_unwind();
         if let Some((error, _)) = self.graph.visit(|graph, _, _| graph.tell_handle(id)).flatten() {
             return Err(error);
         }
@@ -437,8 +433,6 @@ impl<'f, 'env, R> TaskHandle<'f, 'env, R> {
 
 impl<R> Drop for TaskHandle<'_, '_, R> {
     fn drop(&mut self) {
-        if let Some(id) = self.id {
-            self.graph.update(|graph, _, _| graph.let_go(id));
-        }
+        self.graph.update(|graph, _, _| graph.let_go(self.id));
     }
 }

@@ -7,15 +7,15 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 
-use proto_core::{EnvCell, task_scope};
+use proto_core::{EnvCell, Fronts};
 
-use super::access::Access;
-use super::builder::{TaskBuilder, sealed};
+use super::access::{Access, Mode};
+use super::builder::{Nothing, TaskBuilder, sealed};
 use super::failure::TaskError;
-use super::flow::{Flow, Spawn, TaskId};
-use super::graph::{Graph, ROOT, Spawner};
+use super::flow::TaskId;
+use super::graph::Graph;
+use super::in_scope;
 use super::job::{BROKEN, Job, Payload};
-use super::lanes::{Mode, WHOLE};
 
 /// A graph of tasks that is made once and run as often as wanted.
 ///
@@ -48,16 +48,10 @@ pub struct Recorder<'env>(RefCell<Record<'env>>);
 struct Record<'env> {
     graph: Graph<'env>,
     /// For each datum, by its address, the last accesses.
-    fronts: BTreeMap<usize, Vec<Front>>,
-}
-
-/// The last accesses to a stretch of a datum: those that go together, and those before them.
-#[derive(Clone)]
-struct Front {
-    end: usize,
-    mode: Mode,
-    last: Vec<u32>,
-    before: Vec<u32>,
+    fronts: BTreeMap<usize, Fronts>,
+    operations: Vec<Mode>,
+    /// Who goes before whom.
+    edges: BTreeSet<(u32, u32)>,
 }
 
 impl fmt::Debug for KeptGraph<'_> {
@@ -79,9 +73,12 @@ impl<'env> KeptGraph<'env> {
     ///
     /// If another dataflow has what a task declares.
     pub fn record(f: impl FnOnce(&Recorder<'env>)) -> KeptGraph<'env> {
-        let recorder = Recorder(RefCell::new(Record { graph: Graph::new(true), fronts: BTreeMap::new() }));
+        let (fronts, operations, edges) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        let recorder = Recorder(RefCell::new(Record { graph: Graph::new(), fronts, operations, edges }));
         f(&recorder);
-        KeptGraph { graph: EnvCell::new(recorder.0.into_inner().graph) }
+        let Record { mut graph, edges, .. } = recorder.0.into_inner();
+        graph.keep_edges(&Vec::from_iter(edges));
+        KeptGraph { graph: EnvCell::new(graph) }
     }
 
     /// Runs all tasks of the graph.
@@ -112,14 +109,8 @@ impl<'env> KeptGraph<'env> {
 
     #[track_caller]
     fn run_all(&mut self) -> Result<(), (TaskError, Option<Payload>)> {
-        let graph = &self.graph;
-        task_scope(|scope| {
-            let spawner = Spawner { scope, graph };
-            let (first, tickets) = graph.visit(|graph, _, hidden| graph.start(hidden)).expect(BROKEN);
-            spawner.leave(first, tickets);
-            let _ = Flow::new(&spawner, graph, ROOT, false).settle();
-        });
-        graph.visit(|graph, _, _| graph.tell_kept()).expect(BROKEN).map_or(Ok(()), Err)
+        let _ = in_scope(&self.graph, |flow| flow.change(Graph::start));
+        self.graph.visit(|graph, _, _| graph.tell_kept()).expect(BROKEN).map_or(Ok(()), Err)
     }
 
     /// The graph in the language of Graphviz: a node for each task, an edge to each that waits for it.
@@ -127,7 +118,7 @@ impl<'env> KeptGraph<'env> {
         let mut text = String::from("digraph {\n");
         let graph = self.graph.get_mut().expect(BROKEN);
         for (number, job) in graph.waiting() {
-            let label = if job.label.is_empty() { &job.place.to_string() } else { job.label };
+            let label = if job.spec.label.is_empty() { &job.spec.place.to_string() } else { job.spec.label };
             let _ = writeln!(text, "  t{number} [label={label:?}];");
             graph.after(number).iter().for_each(|after| _ = writeln!(text, "  t{number} -> t{after};"));
         }
@@ -137,39 +128,22 @@ impl<'env> KeptGraph<'env> {
 
 impl<'env> Recorder<'env> {
     /// A task, to be told what it declares and does.
-    pub fn task(&self) -> TaskBuilder<'_, 'env, Self, ()> {
+    #[track_caller]
+    pub fn task(&self) -> TaskBuilder<'_, 'env, Self, Nothing<'env>> {
         TaskBuilder::new(self)
     }
 }
 
 #[expect(private_interfaces, reason = "it is sealed")]
 impl<'env> sealed::Maker<'env> for Recorder<'env> {
-    fn submit(&self, job: Box<Job<'env>>, _: bool) -> TaskId {
-        let Record { graph, fronts } = &mut *self.0.borrow_mut();
-        let (task, mut before) = (graph.next_kept(), BTreeSet::new());
-        job.accesses.iter().for_each(|access| wait(fronts, access, task, &mut before));
-        graph.keep(job, before.into_iter())
-    }
-}
-
-/// Puts an access last, and those that it waits for into `before`.
-fn wait(fronts: &mut BTreeMap<usize, Vec<Front>>, access: &Access<'_>, task: u32, before: &mut BTreeSet<u32>) {
-    let whole = || Vec::from([Front { end: WHOLE.end, mode: Mode::READ, last: Vec::new(), before: Vec::new() }]);
-    let fronts = fronts.entry(std::ptr::from_ref(access.chain).addr()).or_insert_with(whole);
-    for at in [access.range.start, access.range.end] {
-        let front = fronts.partition_point(|front| front.end < at);
-        if at != 0 && fronts[front].end != at {
-            fronts.insert(front, Front { end: at, ..fronts[front].clone() });
+    fn submit(&self, mut job: Box<Job<'env>>, _: Vec<Access<'env>>, _: bool) -> TaskId {
+        let Record { graph, fronts, operations, edges } = &mut *self.0.borrow_mut();
+        let task = graph.next_slot();
+        for access in job.body.accesses() {
+            let fronts = fronts.entry(std::ptr::from_ref(access.chain).addr()).or_default();
+            let mode = access.mode.in_lane(operations);
+            fronts.enter(&access.claim.range(), task, mode, |before| _ = edges.insert((before, task)));
         }
-    }
-    let first = fronts.partition_point(|front| front.end <= access.range.start);
-    let last = fronts.partition_point(|front| front.end < access.range.end);
-    for front in fronts.iter_mut().take(last + 1).skip(first).filter(|_| !access.range.is_empty()) {
-        if front.mode != access.mode || matches!(access.mode, Mode::INOUT | Mode::OUTPUT) {
-            front.mode = access.mode;
-            front.before = std::mem::take(&mut front.last);
-        }
-        front.last.push(task);
-        before.extend(&front.before);
+        graph.keep(job).unwrap_or_else(|error| panic!("{error}"))
     }
 }

@@ -16,7 +16,6 @@
 //! | `builder` | [`TaskBuilder`]: what a task is |
 //! | `access` | what it declares, and how its closure gets that |
 //! | `data` | [`Data`]: what tasks read and write |
-//! | `lanes` | the order of the accesses to one datum |
 //! | `graph` | the environment: which task waits for what; in `waits` who waits for a task's end, in `rerun` what is special if it is kept, in `spawner` how tasks come to the cores |
 //! | `nest` | tasks that make tasks |
 //! | `edges` | tasks that are put in order by their names |
@@ -33,15 +32,15 @@ mod flow;
 mod graph;
 mod job;
 mod kept;
-mod lanes;
 mod nest;
 
-pub use self::access::{Accesses, Declare, Gives, ReadAccess, ReduceAccess, Reduction, WriteAccess};
+pub use self::access::{Accesses, Declare, Declared, Gives, ReadAccess, ReduceAccess, Reduction, WriteAccess};
 pub use self::builder::{Maker, TaskBuilder};
 pub use self::data::{Data, Part, SharedTarget, Target};
 pub use self::failure::TaskError;
 pub use self::flow::{Flow, TaskHandle, TaskId};
 use self::graph::{Graph, ROOT, Spawner};
+use self::job::Payload;
 pub use self::kept::{KeptGraph, Recorder};
 
 use proto_core::{EnvCell, task_scope};
@@ -82,15 +81,23 @@ pub fn dataflow<'env, F, T>(f: F) -> T
 where
     F: FnOnce(&Flow<'_, 'env>) -> T,
 {
-    let graph = EnvCell::new(Graph::new(false));
-    let (result, failure) = task_scope(|scope| {
-        let spawner = Spawner { scope, graph: &graph };
-        let flow = Flow::new(&spawner, &graph, ROOT, false);
-        let result = f(&flow);
-        (result, flow.settle())
-    });
+    let (result, failure) = in_scope(&EnvCell::new(Graph::new()), f);
     match failure {
         Err((_, Some(payload))) => proto_core::resume_unwind(payload),
         _ => result,
     }
+}
+
+/// Has `f` make, or start, tasks of a graph, and waits for them. Gives also why some failed of which nobody was told.
+#[track_caller]
+fn in_scope<'env, F, T>(graph: &EnvCell<Graph<'env>>, f: F) -> (T, Result<(), (TaskError, Option<Payload>)>)
+where
+    F: FnOnce(&Flow<'_, 'env>) -> T,
+{
+    task_scope(|scope| {
+        let spawner = Spawner { scope, graph };
+        let flow = Flow::new(&spawner, graph, ROOT, false);
+        let result = f(&flow);
+        (result, flow.settle())
+    })
 }

@@ -34,15 +34,15 @@ mod waits;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use proto_core::{Hidden, Key, Keyed, Suspended};
+use proto_core::{Hidden, Key, Keyed, LanePool, Lanes, Suspended};
 
-use super::access::Access;
-use super::data::Chain;
+use super::access::{Access, Mode};
+use super::data::{Chain, WHOLE};
 use super::failure::TaskError;
 use super::flow::TaskId;
 use super::job::{Job, Payload};
-use super::lanes::{Lanes, Mode, Pool, Token, WHOLE};
 use super::nest::Inner;
 
 pub(super) use self::spawner::Spawner;
@@ -60,31 +60,33 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Graph<'env> {
     key: Key,
     data: Vec<&'env Keyed<Chain>>,
-    pool: Pool,
+    pool: LanePool,
+    /// Those of the reductions of which there were any.
+    operations: Vec<Mode>,
     slots: Vec<Slot<'env>>,
     free: Vec<u32>,
-    /// Tasks that were made by the root and are not over.
-    in_flight: usize,
-    pub(super) limit: usize,
-    throttled: Option<Suspended<()>>,
+    /// So many tasks that were made by the root may be not over.
+    pub(super) limit: u32,
     /// Ready tasks by priority, then in the order of their becoming ready; once there was one that is to go before others.
     heap: Option<BTreeMap<Rank, Box<Job<'env>>>>,
-    ranks: u64,
+    /// How many names were given to tasks.
+    names: u64,
     /// The first panic that nobody was told of.
     panic: Option<(TaskError, Payload)>,
-    cancelled: Option<TaskError>,
+    pub(super) cancelled: Option<TaskError>,
     /// What becomes ready in this request.
     ready: Option<Box<Job<'env>>>,
-    /// Jobs that are over, to be freed by who makes the next one: memory comes back where it is used next.
-    done: Option<Box<Job<'env>>>,
-    /// Kept for its memory.
+    /// Jobs that are over, to be freed by who makes others: memory comes back where it is used next.
+    done: Over<'env>,
+    /// Who is granted one of the things that it waits for, and who may try again; in this request.
     granted: Vec<u32>,
-    cut: Vec<u32>,
     retry: Vec<u32>,
+    /// Who waits in a lane that is cut.
+    cut: Vec<u32>,
     /// Tasks that were not started yet.
-    held: Vec<TaskId>,
-    /// The tasks stay, to be run again.
-    kept: bool,
+    pub(super) held: Vec<TaskId>,
+    /// The tasks stay, to be run again; each has its successors here.
+    kept: Option<Vec<u32>>,
 }
 
 /// What is known of a task, in a line of memory of its own.
@@ -93,15 +95,18 @@ pub(super) struct Slot<'env> {
     generation: u32,
     /// In how many lanes it waits, and for how many tasks by name.
     pub(super) waits: u32,
-    /// The tasks it made that are not over.
+    /// The tasks it made that are not over, nor held.
     pub(super) children: u32,
     /// Itself, and who holds a handle.
-    pub(super) uses: u32,
-    pub(super) parent: u32,
+    pub(super) uses: u16,
     pub(super) over: bool,
-    job: Option<Box<Job<'env>>>,
+    pub(super) parent: u32,
+    pub(super) job: Option<Box<Job<'env>>>,
     /// What few tasks have.
-    rare: Option<Box<Rare<'env>>>,
+    pub(super) rare: Option<Box<Rare<'env>>>,
+    /// In a kept graph: for how many tasks it waits, and which ones wait for it.
+    before: u32,
+    after: Range<u32>,
 }
 
 #[derive(Default)]
@@ -109,13 +114,11 @@ pub(super) struct Rare<'env> {
     pub(super) failure: Option<TaskError>,
     /// Why the first of its children that failed did; until it is told.
     pub(super) failed: Option<TaskError>,
-    /// Who waits for the task: to go on after it, or to run it.
-    joiner: Option<Suspended<Joined<'env>>>,
-    /// The task itself, which waits for its children.
-    waiter: Option<Suspended<bool>>,
-    /// In a kept graph: for how many tasks it waits.
-    before: u32,
-    /// Tasks that wait for this one, whatever they declare; in a kept graph all that do.
+    /// Who waits for the task.
+    joiner: Option<Suspended<()>>,
+    /// The task itself, which waits until no more than so many of its children are left.
+    waiter: Option<(u32, Suspended<bool>)>,
+    /// Tasks that wait for this one, whatever they declare.
     pub(super) after: Vec<u32>,
     /// It waits to be started.
     pub(super) held: bool,
@@ -135,47 +138,55 @@ impl<'env> Slot<'env> {
 type Rank = (Reverse<u8>, u64);
 
 /// Jobs that are chained, to be dropped one after the other.
+#[derive(Default)]
 pub(super) struct Over<'env>(Option<Box<Job<'env>>>);
 
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        while let Some(mut job) = self.0.take() {
-            self.0 = job.next.take();
-        }
+impl<'env> Over<'env> {
+    /// Takes one of them off.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Box<Job<'env>>> {
+        let mut job = self.0.take()?;
+        self.0 = job.next.take();
+        Some(job)
     }
 }
 
-/// What became ready: a chain of tasks, or its first and how many others are to be fetched.
-pub(super) type Ready<'env> = (Option<Box<Job<'env>>>, u32);
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
 
-/// What a task's joiner gets: the task if it is ready, for who runs it itself; else it is over, or could not be made.
-pub(super) type Joined<'env> = (Result<TaskId, &'static str>, Option<Box<Job<'env>>>);
+/// What became ready: a chain of tasks; or names for those who will fetch as many.
+#[derive(Default)]
+pub(super) struct Ready<'env> {
+    pub(super) first: Option<Box<Job<'env>>>,
+    pub(super) tickets: Range<u64>,
+}
 
-const GIVEN: &str = "a task that is made is there";
 const TAKEN: &str = "a task declares data that another dataflow has, which has not ended";
 
 impl<'env> Graph<'env> {
-    pub(super) fn new(kept: bool) -> Graph<'env> {
+    pub(super) fn new() -> Graph<'env> {
         let mut graph = Graph {
             key: Key::new(),
             data: Vec::new(),
-            pool: Pool::new(),
+            pool: LanePool::new(),
+            operations: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
-            in_flight: 0,
             limit: 4096,
-            throttled: None,
             heap: None,
-            ranks: 0,
+            names: 0,
             panic: None,
             cancelled: None,
             ready: None,
-            done: None,
+            done: Over::default(),
             granted: Vec::new(),
-            cut: Vec::new(),
             retry: Vec::new(),
+            cut: Vec::new(),
             held: Vec::new(),
-            kept,
+            kept: None,
         };
         graph.slot(ROOT);
         graph
@@ -183,16 +194,26 @@ impl<'env> Graph<'env> {
 
     pub(super) fn slot(&mut self, parent: u32) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
-            let fresh =
-                Slot { generation: 0, waits: 0, children: 0, uses: 1, parent, over: false, job: None, rare: None };
-            self.slots.push(fresh);
+            self.slots.push(Slot {
+                generation: 0,
+                waits: 0,
+                children: 0,
+                uses: 0,
+                over: false,
+                parent,
+                job: None,
+                rare: None,
+                before: 0,
+                after: 0..0,
+            });
             self.slots.len() as u32 - 1
         });
-        let slot = &mut self.slots[index as usize];
-        (slot.uses, slot.parent, slot.over) = (1, parent, false);
+        let slot = self.at(index);
+        (slot.uses, slot.over, slot.parent) = (1, false, parent);
         index
     }
 
+    #[inline]
     pub(super) fn at(&mut self, slot: u32) -> &mut Slot<'env> {
         &mut self.slots[slot as usize]
     }
@@ -202,12 +223,29 @@ impl<'env> Graph<'env> {
         self.slots.get_mut(id.slot as usize).filter(|slot| slot.generation == id.generation)
     }
 
-    pub(super) fn all_parts(&mut self) -> (&mut Key, &mut [Slot<'env>], &mut Pool, &mut Vec<u32>) {
-        (&mut self.key, &mut self.slots, &mut self.pool, &mut self.granted)
+    /// Has the datum kept, as long as the graph lives.
+    fn keep_datum(&mut self, access: &Access<'env>) -> Result<(), &'static str> {
+        if !access.chain.is_kept(&mut self.key) {
+            return Err(TAKEN);
+        }
+        if !std::mem::replace(&mut access.chain.open(&mut self.key).noted, true) {
+            self.data.push(access.chain);
+        }
+        Ok(())
     }
 
-    pub(super) fn parts(&mut self) -> (&mut Key, &mut [Slot<'env>], &mut Pool) {
-        (&mut self.key, &mut self.slots, &mut self.pool)
+    /// A name that no task has had.
+    pub(super) fn next_name(&mut self) -> u64 {
+        self.names += 1;
+        self.names
+    }
+
+    /// Gives a new task of `parent` its slot and its name.
+    fn name(&mut self, job: &mut Job<'env>, index: u32, parent: u32) {
+        (job.slot, job.frame, job.seq) = (index, parent, self.next_name());
+        if job.spec.priority != USUAL {
+            self.heap.get_or_insert_default();
+        }
     }
 
     /// Takes a new task of `parent` in.
@@ -218,221 +256,152 @@ impl<'env> Graph<'env> {
     pub(super) fn register(
         &mut self,
         fresh: &mut Option<Box<Job<'env>>>,
+        mut weak: Vec<Access<'env>>,
         parent: u32,
-        handle: bool,
-        hidden: &mut Hidden<'_>,
+        has_handle: bool,
     ) -> Result<TaskId, &'static str> {
-        let job = fresh.as_mut().expect(GIVEN);
-        if !job.accesses.iter().all(|access| access.chain.is_kept(&mut self.key)) {
-            return Err(TAKEN);
+        let Some(job) = fresh else { return Err("a task is made once") };
+        let undeferred = job.spec.undeferred;
+        for access in job.body.accesses().iter_mut().chain(&mut weak) {
+            self.keep_datum(access)?;
+            self.find_inner(parent, access, undeferred)?;
         }
-        if let Some(error) = self.find_inner(parent, job) {
-            return Err(error);
-        }
-        let mut job = fresh.take().expect(GIVEN);
+        let Some(mut job) = fresh.take() else { unreachable!("it was there") };
         let index = self.slot(parent);
-        job.slot = index;
-        self.at(parent).children += 1;
-        self.ranks += 1;
-        job.seq = self.ranks;
-        if job.priority != USUAL {
-            self.heap.get_or_insert_default();
+        self.name(&mut job, index, parent);
+        if job.spec.nests {
+            self.nest(&mut job, weak);
         }
-        let mut waits = 0;
-        for access in job.accesses.iter().filter(|access| !access.weak) {
-            waits += self.arrive(index, parent, access);
-        }
-        if job.nests {
-            self.prepare(index, parent, &job);
+        for access in job.body.accesses() {
+            self.enter(job.frame, index, access);
         }
         let slot = self.at(index);
-        slot.waits = waits;
-        slot.uses += u32::from(handle);
+        slot.uses += u16::from(has_handle);
         let id = TaskId { slot: index, generation: slot.generation };
-        if job.held {
-            (slot.waits, slot.rare().held) = (waits + 1, true);
+        if job.spec.held {
+            slot.waits += 1;
+            slot.rare().held = true;
             self.held.push(id);
         } else {
-            self.in_flight += usize::from(parent == ROOT);
+            self.at(parent).children += 1;
         }
         let slot = self.at(index);
         match slot.waits {
-            0 => self.admit(job, hidden),
+            0 => self.admit(job),
             _ => slot.job = Some(job),
         }
-        self.go_on(hidden);
         Ok(id)
     }
 
-    /// Puts an access into its lanes. Gives in how many it waits.
+    /// Where an access of `frame` stands, and what of the graph serves that.
     #[inline]
-    pub(super) fn arrive(&mut self, index: u32, parent: u32, access: &Access<'env>) -> u32 {
-        let Graph { key, data, slots, pool, cut, .. } = self;
-        let chain = access.chain.open(key);
-        if !chain.noted {
-            chain.noted = true;
-            data.push(access.chain);
-        }
-        let mut waits = match access.inner {
-            NONE => chain.lanes.arrive(&access.range, index, access.mode, pool, |task| cut.push(task)),
-            inner => {
-                let lanes = &mut slots[parent as usize].rare().inner[inner as usize].lanes;
-                lanes.arrive(&access.range, index, access.mode, pool, |task| cut.push(task))
-            }
+    pub(super) fn lanes(
+        &mut self,
+        frame: u32,
+        access: &Access<'env>,
+    ) -> (&mut Lanes<TaskError>, &mut LanePool, &mut Vec<u32>) {
+        let Graph { key, slots, pool, granted, .. } = self;
+        let lanes = match access.inner {
+            NONE => &mut access.chain.open(key).lanes,
+            inner => &mut slots[frame as usize].rare().inner[inner as usize].lanes,
         };
-        // (The task itself may wait in a lane that is cut, if it reads two parts that overlap.)
-        while let Some(task) = cut.pop() {
-            match task == index {
-                true => waits += 1,
-                false => slots[task as usize].waits += 1,
-            }
-        }
-        slots[index as usize].waits = waits;
-        waits
+        (lanes, pool, granted)
     }
 
-    /// All lanes of a task are granted: it is ready if it can have its tokens.
-    fn admit(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
-        if job.failure.is_none() {
-            job.failure.clone_from(&self.cancelled);
+    /// Puts an access last, of the task or proxy `who`.
+    #[inline]
+    pub(super) fn enter(&mut self, frame: u32, who: u32, access: &Access<'env>) {
+        let Graph { key, slots, pool, operations, cut, .. } = self;
+        let (mode, range) = (access.mode.in_lane(operations), access.claim.range());
+        let lanes = match access.inner {
+            NONE => &mut access.chain.open(key).lanes,
+            inner => &mut slots[frame as usize].rare().inner[inner as usize].lanes,
+        };
+        let waits = lanes.enter(&range, who, mode, pool, |who| cut.push(who));
+        slots[who as usize].waits += waits;
+        // (It may be this one, if it reads two parts that overlap.)
+        cut.drain(..).for_each(|who| slots[who as usize].waits += 1);
+    }
+
+    /// An access is over, or rests: gives back what it holds, says what it has left, and leaves its lanes unless it `stays`.
+    #[inline]
+    pub(super) fn leave(&mut self, frame: u32, access: &mut Access<'env>, failure: Option<&TaskError>, stays: bool) {
+        let Graph { key, slots, pool, granted, retry, .. } = self;
+        let chain = access.chain.open(key);
+        if access.claim.is_held() {
+            chain.keeper.put(&mut access.claim);
+            if let Some(blocked) = &mut chain.blocked {
+                retry.append(blocked);
+            }
         }
-        for at in 0..job.accesses.len() {
-            let Job { slot, accesses, failure, combining, .. } = &mut *job;
+        let lanes = match access.inner {
+            NONE => &mut chain.lanes,
+            inner => &mut slots[frame as usize].rare().inner[inner as usize].lanes,
+        };
+        let range = access.claim.range();
+        if access.mode == Mode::OUTPUT || (failure.is_some() && access.mode != Mode::READ) {
+            lanes.set_mark(&range, failure);
+        }
+        if !stays {
+            lanes.leave(&range, pool, |who| granted.push(who));
+            if access.inner != NONE {
+                self.leave_if_done(frame, access.inner);
+            }
+        }
+    }
+
+    /// Nothing has a task wait any more: it is ready if it can have its data.
+    fn admit(&mut self, mut job: Box<Job<'env>>) {
+        let Graph { key, slots, cancelled, .. } = self;
+        let Job { slot, frame, combining, failure, body, .. } = &mut *job;
+        if failure.is_none() && cancelled.is_some() {
+            failure.clone_from(cancelled);
+        }
+        let accesses = body.accesses();
+        for at in 0..accesses.len() {
             let access = &mut accesses[at];
-            if access.weak {
-                continue;
-            }
-            if access.inner != NONE && failure.is_none() {
-                let parent = self.at(*slot).parent;
-                *failure = self.lanes(parent, access).0.poison(&access.range).filter(|_| access.mode != Mode::OUTPUT);
-            }
-            let chain = access.chain.open(&mut self.key);
-            if access.inner == NONE && access.mode != Mode::OUTPUT && failure.is_none() {
-                *failure = chain.lanes.poison(&access.range);
+            let chain = access.chain.open(key);
+            let lanes = match access.inner {
+                NONE => &chain.lanes,
+                inner => &slots[*frame as usize].rare().inner[inner as usize].lanes,
+            };
+            if failure.is_none() && access.mode != Mode::OUTPUT && lanes.is_marked() {
+                *failure = lanes.mark(&access.claim.range()).cloned();
             }
             if failure.is_some() {
                 break;
             }
-            let Some(exclusive) = access.mode.needs(*combining) else { continue };
-            match chain.keeper.take(exclusive, &access.range) {
-                Some(token) => access.token = token,
-                None => {
-                    chain.blocked.get_or_insert_default().push(*slot);
-                    for access in &mut accesses[..at] {
-                        access.chain.open(&mut self.key).keeper.put(access.take());
-                    }
-                    let slot = *slot;
-                    self.at(slot).job = Some(job);
-                    return;
+            let Some(alone) = access.mode.needs(*combining) else { continue };
+            if !chain.keeper.take(&mut access.claim, alone) {
+                chain.blocked.get_or_insert_default().push(*slot);
+                for access in &mut accesses[..at] {
+                    access.chain.open(key).keeper.put(&mut access.claim);
                 }
-            }
-        }
-        if job.undeferred && !job.combining {
-            if let Some(joiner) = self.at(job.slot).rare().joiner.take() {
-                let id = TaskId { slot: job.slot, generation: self.at(job.slot).generation };
-                match hidden.resume(joiner, (Ok(id), Some(job))) {
-                    Ok(_) => return,
-                    Err((_, back)) => job = back.expect("a job that was not taken comes back"),
-                }
+                let slot = *slot;
+                self.at(slot).job = Some(job);
+                return;
             }
         }
         job.next = self.ready.take();
         self.ready = Some(job);
     }
 
-    /// What this request has made ready. `fetches`: whoever gets it runs one itself.
-    pub(super) fn take_ready(&mut self, fetches: bool) -> Ready<'env> {
-        let mut ready = self.ready.take();
-        let Some(heap) = &mut self.heap else { return (ready, 0) };
-        let mut tickets = 0;
-        while let Some(mut job) = ready {
-            ready = job.next.take();
-            self.ranks += 1;
-            heap.insert((Reverse(job.priority), self.ranks), job);
-            tickets += 1;
-        }
-        if fetches && tickets > 0 { (self.fetch(), tickets - 1) } else { (None, tickets) }
-    }
-
-    /// The task that a ticket is for: of those that are ready, the one to go first.
-    pub(super) fn fetch(&mut self) -> Option<Box<Job<'env>>> {
-        self.heap.as_mut()?.pop_first().map(|(_, job)| job)
-    }
-
-    /// A task has run, or was not to run. Takes it if it is not over: it is to be combined.
-    pub(super) fn complete(
-        &mut self,
-        done: &mut Option<Box<Job<'env>>>,
-        payload: &mut Option<Payload>,
-        hidden: &mut Hidden<'_>,
-    ) -> Ready<'env> {
-        let Some(mut job) = done.take() else { return (None, 0) };
-        if let (Some(error), true, None) = (&job.failure, payload.is_some(), &self.panic) {
-            self.panic = payload.take().map(|payload| (error.clone(), payload));
-        }
-        let combine = job.reduces && job.failure.is_none() && !job.combining;
-        let Graph { key, pool, granted, retry, kept, .. } = self;
-        for access in &mut job.accesses {
-            let chain = access.chain.open(key);
-            if !matches!(access.token, Token::None) {
-                chain.keeper.put(access.take());
-                if let Some(blocked) = &mut chain.blocked {
-                    retry.append(blocked);
-                }
-            }
-            if combine || job.nests || access.inner != NONE {
-                continue;
-            }
-            if access.mode == Mode::OUTPUT || (job.failure.is_some() && access.mode != Mode::READ) {
-                chain.lanes.set_poison(&access.range, job.failure.as_ref());
-            }
-            if !*kept {
-                chain.lanes.leave(&access.range, pool, |task| granted.push(task));
-            }
-        }
-        let slot = job.slot;
-        if combine {
-            job.combining = true;
-            self.admit(job, hidden);
-        } else if self.kept {
-            self.rest(job, hidden);
-        } else {
-            let (failure, parent) = (job.failure.take(), self.at(slot).parent);
-            if job.nests {
-                self.close(slot, failure.clone(), true, hidden);
-            } else {
-                for access in job.accesses.iter().filter(|access| access.inner != NONE) {
-                    self.leave(parent, access, failure.as_ref());
-                }
-                self.over(slot, failure.clone(), hidden);
-            }
-            // A closure that was not run may have something to say when it is dropped.
-            if failure.is_some() {
-                *done = Some(job);
-            } else {
-                job.next = self.done.take();
-                self.done = Some(job);
-            }
-        }
-        self.go_on(hidden);
-        self.take_ready(true)
-    }
-
-    /// Carries on with what has been granted, and with what may try again.
-    pub(super) fn go_on(&mut self, hidden: &mut Hidden<'_>) {
+    /// The end of each request that may have made something ready: carries on with what has been granted, and with what may try again; gives what is ready by
+    /// now. `fetches`: whoever gets it runs one itself.
+    pub(super) fn go_on(&mut self, fetches: bool) -> Ready<'env> {
         let mut next = 0;
-        while let Some(&task) = self.granted.get(next) {
+        while let Some(&who) = self.granted.get(next) {
             next += 1;
-            let slot = self.at(task);
+            let slot = self.at(who);
             slot.waits -= 1;
             if slot.waits > 0 {
                 continue;
             }
             match slot.job.take() {
-                Some(job) => self.admit(job, hidden),
+                Some(job) => self.admit(job),
                 None => {
-                    let (task, access) = self.at(task).rare().stands_for.expect("who waits without a job is a proxy");
-                    self.let_children(task, access as usize);
+                    let (task, access) = self.at(who).rare().stands_for.expect("who waits without a job is a proxy");
+                    self.let_children(task, access);
                 }
             }
         }
@@ -441,18 +410,79 @@ impl<'env> Graph<'env> {
         while let Some(&task) = self.retry.get(next) {
             next += 1;
             let job = self.at(task).job.take().expect("a task that is blocked lies in its slot");
-            self.admit(job, hidden);
+            self.admit(job);
         }
         self.retry.clear();
+        let ready = self.ready.take();
+        let Some(heap) = &mut self.heap else { return Ready { first: ready, tickets: 0..0 } };
+        let mut ready = Over(ready);
+        let first = self.names + 1;
+        while let Some(job) = ready.pop() {
+            self.names += 1;
+            heap.insert((Reverse(job.spec.priority), self.names), job);
+        }
+        let tickets = first..self.names + 1;
+        match fetches && !tickets.is_empty() {
+            true => Ready { first: self.fetch(), tickets: first + 1..tickets.end },
+            false => Ready { first: None, tickets },
+        }
     }
 
-    pub(super) fn held(&mut self) -> &mut Vec<TaskId> {
-        &mut self.held
+    /// The task that a ticket is for: of those that are ready, the one to go first.
+    pub(super) fn fetch(&mut self) -> Option<Box<Job<'env>>> {
+        self.heap.as_mut()?.pop_first().map(|(_, job)| job)
+    }
+
+    /// The task `slot`, if it is one of those that became ready just now: its maker runs it.
+    pub(super) fn take_own(&mut self, slot: u32) -> Option<Box<Job<'env>>> {
+        let mut own = self.ready.take_if(|job| job.slot == slot)?;
+        self.ready = own.next.take();
+        Some(own)
+    }
+
+    /// A task has run, or was not to run. Takes it unless its closure was not run, and may have something to say when it is dropped.
+    pub(super) fn complete(
+        &mut self,
+        done: &mut Option<Box<Job<'env>>>,
+        payload: &mut Option<Payload>,
+        hidden: &mut Hidden<'_>,
+    ) -> Ready<'env> {
+        let Some(mut job) = done.take() else { return Ready::default() };
+        if let (Some(error), true, None) = (&job.failure, payload.is_some(), &self.panic) {
+            self.panic = payload.take().map(|payload| (error.clone(), payload));
+        }
+        let combine = job.reduces && job.failure.is_none() && !job.combining;
+        let stays = combine || self.kept.is_some();
+        let Job { slot, frame, failure, body, .. } = &mut *job;
+        for access in body.accesses() {
+            self.leave(*frame, access, failure.as_ref(), stays);
+        }
+        if combine {
+            job.combining = true;
+            self.admit(job);
+        } else if self.kept.is_some() {
+            self.rest(job, hidden);
+        } else {
+            let (slot, failure) = (*slot, failure.take());
+            let runs = failure.is_none();
+            match job.spec.nests {
+                true => self.close(slot, failure, true, hidden),
+                false => self.over(slot, failure, hidden),
+            }
+            if runs {
+                job.next = self.done.0.take();
+                self.done.0 = Some(job);
+            } else {
+                *done = Some(job);
+            }
+        }
+        self.go_on(true)
     }
 
     /// A task is held no more.
-    pub(super) fn started(&mut self, index: u32, at_root: bool) {
-        self.in_flight += usize::from(at_root);
+    pub(super) fn started(&mut self, index: u32) {
+        let parent = self.at(index).parent;
+        self.at(parent).children += 1;
         self.granted.push(index);
     }
 
@@ -470,17 +500,17 @@ impl<'env> Graph<'env> {
 impl Drop for Graph<'_> {
     /// Lets go of the data. Nothing runs any more; if something was left waiting, what it was to write is not what it should be.
     fn drop(&mut self) {
-        drop(self.take_done());
-        for access in self.slots.iter_mut().filter_map(|slot| slot.job.as_mut()).flat_map(|job| &mut job.accesses) {
-            access.chain.open(&mut self.key).keeper.put(access.take());
+        for job in self.slots.iter_mut().filter_map(|slot| slot.job.as_mut()) {
+            for access in job.body.accesses() {
+                access.chain.open(&mut self.key).keeper.put(&mut access.claim);
+            }
         }
         for data in &self.data {
             let chain = data.open(&mut self.key);
-            chain.noted = false;
+            (chain.noted, chain.blocked) = (false, None);
             if !chain.lanes.is_idle(&WHOLE) {
                 chain.lanes = Lanes::new();
-                chain.lanes.set_poison(&WHOLE, Some(&TaskError::cancelled()));
-                chain.blocked = None;
+                chain.lanes.set_mark(&WHOLE, Some(&TaskError::cancelled()));
             }
             data.release(&mut self.key);
         }

@@ -2,7 +2,7 @@
 
 use proto_core::Hidden;
 
-use super::{Graph, ROOT, Ready, USUAL};
+use super::{Graph, ROOT};
 use crate::dataflow::failure::TaskError;
 use crate::dataflow::flow::TaskId;
 use crate::dataflow::job::{Job, Payload};
@@ -10,46 +10,51 @@ use crate::dataflow::job::{Job, Payload};
 impl<'env> Graph<'env> {
     /// A task of a kept graph has run: it goes back to its slot, and waits for the same as before.
     pub(super) fn rest(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
-        self.cancelled = self.cancelled.take().or(job.failure.take());
-        job.combining = false;
-        let Graph { slots, granted, .. } = self;
-        let slot = &mut slots[job.slot as usize];
-        if let Some(rare) = &slot.rare {
-            slot.waits = rare.before;
-            granted.extend_from_slice(&rare.after);
+        if let Some(failure) = job.failure.take() {
+            self.cancelled.get_or_insert(failure);
         }
+        job.combining = false;
+        let Graph { slots, granted, kept, .. } = self;
+        let slot = &mut slots[job.slot as usize];
+        slot.waits = slot.before;
+        let edges = kept.as_ref().expect("it is kept");
+        granted.extend_from_slice(&edges[slot.after.start as usize..slot.after.end as usize]);
         slot.job = Some(job);
         self.child_over(ROOT, hidden);
     }
 
-    /// Takes a task of a kept graph in, which runs after those of `before`.
-    pub(in crate::dataflow) fn keep(
-        &mut self,
-        mut job: Box<Job<'env>>,
-        before: impl ExactSizeIterator<Item = u32>,
-    ) -> TaskId {
-        let index = self.slot(ROOT);
-        job.slot = index;
-        if job.priority != USUAL {
-            self.heap.get_or_insert_default();
+    /// Takes a task of a graph that is to be kept in.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not be made.
+    pub(in crate::dataflow) fn keep(&mut self, mut job: Box<Job<'env>>) -> Result<TaskId, &'static str> {
+        for access in job.body.accesses() {
+            self.keep_datum(access)?;
         }
-        for access in &job.accesses {
-            let chain = access.chain.open(&mut self.key);
-            if !std::mem::replace(&mut chain.noted, true) {
-                self.data.push(access.chain);
-            }
-        }
-        let slot = self.at(index);
-        slot.waits = before.len() as u32;
-        slot.rare().before = slot.waits;
-        slot.job = Some(job);
-        before.for_each(|before| self.at(before).rare().after.push(index));
-        TaskId { slot: index, generation: 0 }
+        let slot = self.slot(ROOT);
+        self.name(&mut job, slot, ROOT);
+        self.at(slot).job = Some(job);
+        Ok(TaskId { slot, generation: 0 })
     }
 
-    /// The task that [`keep`](Graph::keep) takes in next.
-    pub(in crate::dataflow) fn next_kept(&self) -> u32 {
+    /// The slot of the task that [`keep`](Graph::keep) takes in next.
+    pub(in crate::dataflow) fn next_slot(&self) -> u32 {
         self.slots.len() as u32
+    }
+
+    /// All tasks are there: keeps their edges, which are sorted by the task that goes before.
+    pub(in crate::dataflow) fn keep_edges(&mut self, edges: &[(u32, u32)]) {
+        for &(_, after) in edges {
+            self.at(after).before += 1;
+        }
+        let mut start = 0;
+        for (slot, index) in self.slots.iter_mut().zip(0..) {
+            let end = start + edges[start as usize..].iter().take_while(|edge| edge.0 == index).count() as u32;
+            slot.waits = slot.before;
+            slot.after = std::mem::replace(&mut start, end)..end;
+        }
+        self.kept = Some(edges.iter().map(|edge| edge.1).collect());
     }
 
     /// The tasks that lie in their slots, and where.
@@ -57,27 +62,25 @@ impl<'env> Graph<'env> {
         self.slots.iter().zip(0..).filter_map(|(slot, at)| Some((at, slot.job.as_deref()?)))
     }
 
-    /// A task that lies in its slot.
-    pub(in crate::dataflow) fn job(&self, index: u32) -> Option<&Job<'env>> {
-        self.slots[index as usize].job.as_deref()
-    }
-
-    /// The tasks that wait for this one, whatever they declare; in a kept graph all that do.
+    /// The tasks that wait for this one by its name; in a kept graph all that do.
     pub(in crate::dataflow) fn after(&self, index: u32) -> &[u32] {
-        self.slots[index as usize].rare.as_ref().map_or(&[], |rare| &rare.after)
+        let slot = &self.slots[index as usize];
+        match &self.kept {
+            Some(edges) => &edges[slot.after.start as usize..slot.after.end as usize],
+            None => slot.rare.as_ref().map_or(&[], |rare| &rare.after),
+        }
     }
 
     /// Starts a kept graph.
-    pub(in crate::dataflow) fn start(&mut self, hidden: &mut Hidden<'_>) -> Ready<'env> {
+    pub(in crate::dataflow) fn start(&mut self) {
         self.cancelled = None;
         self.at(ROOT).children = self.slots.len() as u32 - 1;
         for index in 1..self.slots.len() as u32 {
             if self.at(index).waits == 0 {
                 let job = self.at(index).job.take().expect("a graph that is not running has its tasks");
-                self.admit(job, hidden);
+                self.admit(job);
             }
         }
-        self.take_ready(false)
     }
 
     /// Why the last run of a kept graph failed.

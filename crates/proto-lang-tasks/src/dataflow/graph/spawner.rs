@@ -1,9 +1,9 @@
 //! How ready tasks come to the cores: as latent tasks of one scope.
 
-use proto_core::{EnvCell, TaskScope};
+use proto_core::{EnvCell, TaskScope, work_wanted};
 
-use super::Graph;
-use crate::dataflow::job::{Job, give_up, work};
+use super::{Graph, Ready};
+use crate::dataflow::job::{Job, finish};
 
 /// Whoever leaves ready tasks to the cores.
 #[derive(Clone, Copy)]
@@ -13,27 +13,24 @@ pub(in crate::dataflow) struct Spawner<'s, 'x, 'env> {
 }
 
 impl<'s, 'env: 's> Spawner<'s, '_, 'env> {
-    pub(in crate::dataflow) fn spawn(self, job: Box<Job<'env>>) {
-        self.surely(move |runs| if runs { work(self, job) } else { give_up(self, job) });
-    }
-
-    /// Leaves the running of whichever ready task is to go first then.
-    pub(in crate::dataflow) fn spawn_ticket(self) {
-        self.surely(move |runs| match self.graph.update(|graph, _, _| graph.fetch()).flatten() {
-            Some(job) if runs => work(self, job),
-            job => job.into_iter().for_each(|job| give_up(self, job)),
-        });
-    }
-
-    /// Spawns `f`; if it is never run, since its scope was cancelled before or there is no stack, it is called with `false` where it is dropped.
-    pub(in crate::dataflow) fn surely(self, f: impl FnOnce(bool) + Send + 's) {
-        struct Sure<F: FnOnce(bool)>(Option<F>);
-        impl<F: FnOnce(bool)> Drop for Sure<F> {
-            fn drop(&mut self) {
-                self.0.take().into_iter().for_each(|f| f(false));
-            }
+    /// Leaves what became ready to the cores.
+    #[inline]
+    pub(in crate::dataflow) fn leave(self, mut ready: Ready<'env>) {
+        while let Some(mut job) = ready.first {
+            ready.first = job.next.take();
+            self.spawn(job.seq, Some(job));
         }
-        let mut sure = Sure(Some(f));
-        self.scope.spawn(move || sure.0.take().into_iter().for_each(|f| f(true)));
+        ready.tickets.for_each(|ticket| self.spawn(ticket, None));
+    }
+
+    /// Leaves the running of a task; `None`: of whichever is to go first then.
+    pub(in crate::dataflow) fn spawn(self, name: u64, mut next: Option<Box<Job<'env>>>) {
+        self.scope.spawn_series(name as u32, move || {
+            let job = next.take().or_else(|| self.graph.update(|graph, _, _| graph.fetch()).flatten())?;
+            next = finish(self, job);
+            // What others wait for is not kept from them by tasks that never fork.
+            work_wanted();
+            next.as_ref().map(|next| next.seq as u32)
+        });
     }
 }
