@@ -6,7 +6,7 @@ use faer::{Accum, Mat, MatRef, Par};
 use proto_runtime::core::Runtime;
 
 use crate::factor::Tiled;
-use crate::rivals::by_faer;
+use crate::peers::by_faer;
 use crate::tiles::{cut, join};
 
 /// How right a factor L of A is; norms are Frobenius's.

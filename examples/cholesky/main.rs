@@ -7,15 +7,20 @@
 //! ```
 //!
 //! Read `factor.rs` first: a sequential program whose steps are tasks that say which tiles they read and write. Nothing else is said of
-//! parallelism. `kernels.rs` is what they do, by faer; `rivals.rs` is the same with rayon's loops; `check.rs` proves the factors right.
+//! parallelism. `kernels.rs` is what they do, by faer; `peers.rs` is the same with rayon's loops; `check.rs` proves the factors right.
 
 mod check;
 mod factor;
+#[cfg(test)]
+#[path = "../tour/folder.rs"]
+mod folder;
 mod generate;
 mod graph;
 mod kernels;
 mod market;
-mod rivals;
+mod peers;
+#[path = "../tour/show.rs"]
+mod show;
 #[cfg(test)]
 mod tests;
 mod tiles;
@@ -85,8 +90,10 @@ fn cholesky(arguments: &Arguments) -> Result<(), String> {
     }
 
     let mut matrices = Vec::new();
-    for file in files(arguments) {
-        matrices.push((file.display().to_string(), market::read(&file)?));
+    let workspace = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
+    for file in files(arguments, &workspace) {
+        let name = file.strip_prefix(&workspace).unwrap_or(&file);
+        matrices.push((name.display().to_string(), market::read(&file)?));
     }
     if arguments.files.is_empty() || arguments.n.is_some() {
         matrices.push((format!("generated, {:?}", arguments.kind).to_lowercase(), generated(n)));
@@ -107,11 +114,10 @@ fn cholesky(arguments: &Arguments) -> Result<(), String> {
 }
 
 /// What is to be read.
-fn files(arguments: &Arguments) -> Vec<PathBuf> {
+fn files(arguments: &Arguments, workspace: &Path) -> Vec<PathBuf> {
     if !arguments.files.is_empty() || arguments.n.is_some() {
         return arguments.files.clone();
     }
-    let workspace = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| ".".into(), PathBuf::from);
     ["poisson-144.mtx", "covariance-48.mtx"].map(|name| workspace.join("examples/cholesky/data").join(name)).into()
 }
 

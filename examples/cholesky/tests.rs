@@ -1,44 +1,21 @@
 //! That factors are right whatever the tiles and the cores; what is said of bad matrices and bad files; that the files here are what they say.
 
-use std::path::{Path, PathBuf};
-use std::{env, fs, process};
+use std::fs;
+use std::path::Path;
 
 use clap::Parser;
 use faer::Mat;
 use proto_runtime::core::Runtime;
 
+use crate::folder::Folder;
 use crate::generate::{self, Kind};
 use crate::tiles::{cut, join};
-use crate::{Arguments, check, cholesky, graph, market, rivals};
+use crate::{Arguments, check, cholesky, graph, market, peers};
 
 const KINDS: [Kind; 3] = [Kind::Random, Kind::Poisson, Kind::Covariance];
 
 fn runtime(controllers: usize) -> Runtime {
     Runtime::builder().controllers(controllers).build().expect("a runtime")
-}
-
-/// A folder for one test, removed at its end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let path = env::temp_dir().join(format!("cholesky-{test}-{}", process::id()));
-        fs::create_dir_all(&path).expect("a folder for temporary files");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("written");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Best effort: it is the system's folder for such things.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 /// What the program says, called with these arguments.
@@ -66,7 +43,7 @@ fn the_factor_is_right_for_all_kinds_of_matrix_and_any_tiles_on_any_number_of_co
 #[test]
 fn a_wrong_factor_is_found_out() {
     let matrix = generate::matrix(Kind::Random, 20);
-    let (library, _) = rivals::by_faer(matrix.as_ref(), faer::Par::Seq).expect("it is positive definite");
+    let (library, _) = peers::by_faer(matrix.as_ref(), faer::Par::Seq).expect("it is positive definite");
     let mut wrong = library.clone();
     wrong[(12, 5)] += 1e-6;
     let error = check::Checked::new(matrix.as_ref(), &wrong, &library, 0).expect_err("one value is wrong");
@@ -85,7 +62,7 @@ fn loops_of_rayon_give_the_same_factor_to_the_last_bit() {
     let (n, size) = (70, 16);
     let matrix = generate::matrix(Kind::Covariance, n);
     let mut tiles = cut(matrix.as_ref(), size);
-    rivals::by_rayon(&mut tiles, size);
+    peers::by_rayon(&mut tiles, size);
     let loops = join(tiles, n, size).expect("positive definite");
     // The kernels, and for each tile their order, are the same.
     let (tasks, _) = graph::drawn(matrix.as_ref(), size, &runtime(2)).expect("it runs");
@@ -125,7 +102,7 @@ fn all_four_kinds_of_file_are_read() {
         ("array real symmetric", "3 3\n4\n-1.5\n0\n5\n2\n6\n"),
         ("ARRAY Real General", "% a comment\n\n3 3\n4\n-1.5\n0\n-1.5\n5\n2\n0\n2\n6"),
     ] {
-        let file = folder.file("matrix.mtx", &format!("%%MatrixMarket matrix {header}\n%\n{body}"));
+        let file = folder.file("matrix.mtx", format!("%%MatrixMarket matrix {header}\n%\n{body}"));
         assert_eq!(market::read(&file).as_ref(), Ok(&expected), "{header}");
     }
     let file = folder.file("matrix.mtx", "%%MatrixMarket matrix array integer general\n1 1\n7\n");
@@ -179,7 +156,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
 #[test]
 fn the_program_names_the_file_that_it_cannot_do() {
     let folder = Folder::new("program");
-    let none = folder.0.join("none.mtx").display().to_string();
+    let none = folder.path().join("none.mtx").display().to_string();
     assert!(called(&[&none]).expect_err("no file").starts_with(&format!("{none}: No such file")));
     let bad =
         folder.file("bad.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n2\n2\n1\n").display().to_string();
@@ -192,7 +169,7 @@ fn the_program_names_the_file_that_it_cannot_do() {
 #[test]
 fn what_is_written_is_read_again_and_factorised() {
     let folder = Folder::new("written");
-    let file = folder.0.join("covariance.mtx").display().to_string();
+    let file = folder.path().join("covariance.mtx").display().to_string();
     for kind in ["random", "poisson", "covariance"] {
         assert_eq!(called(&["--kind", kind, "--n", "33", "--write", &file]), Ok(()), "{kind}");
         assert_eq!(called(&["--tile", "10", "--runs", "1", &file]), Ok(()), "{kind}");
@@ -202,7 +179,7 @@ fn what_is_written_is_read_again_and_factorised() {
 #[test]
 fn the_graph_is_drawn_with_a_node_for_each_task_and_the_edges_that_there_must_be() {
     let folder = Folder::new("graph");
-    let [dot, svg] = ["graph.dot", "graph.svg"].map(|name| folder.0.join(name));
+    let [dot, svg] = ["graph.dot", "graph.svg"].map(|name| folder.path().join(name));
     for file in [&dot, &svg] {
         assert_eq!(called(&["--graph", &file.display().to_string()]), Ok(()));
     }
