@@ -68,10 +68,11 @@ impl Shared {
 impl Ready {
     /// A thread that waits parked or spinning; pins the caller.
     pub(crate) fn pinned(parks: bool) -> Self {
-        machine::pin(0);
         let shared = Arc::<Shared>::default();
         let served = Arc::clone(&shared);
         let thread = thread::spawn(move || served.serve(parks)).thread().clone();
+        // Only now: a thread inherits where its parent may run, and could not choose another core.
+        machine::pin(0);
         Self { shared, thread, parks }
     }
 
