@@ -129,13 +129,14 @@ pub fn sort_unstable<T: Ord + Send>(slice: &mut [T]) {
 #[track_caller]
 pub fn sort_unstable_by<T: Send, F: Fn(&T, &T) -> Ordering + Sync>(slice: &mut [T], compare: F) {
     match pieces_of(slice) {
-        1 => slice.sort_unstable_by(compare),
+        1 if slice.len() < LEAST => slice.sort_unstable_by(compare),
         _ if slice.is_sorted_by(|a, b| compare(a, b).is_le()) => {}
         _ if slice.is_sorted_by(|a, b| compare(a, b).is_ge()) => slice.reverse(),
         pieces if looks_sorted(slice, &compare) => {
             // As many as cores: each level of merges goes over all of it, and takes as long as the pieces do.
-            divisible(|_| merge_sort(slice, (pieces / 2).max(2), false, &compare));
+            divisible(|_| merge_sort(slice, (pieces / 2).max(pieces.min(2)), false, &compare));
         }
+        1 => slice.sort_unstable_by(compare),
         pieces => divisible(|_| quicksort(slice, pieces, &compare)),
     }
 }
