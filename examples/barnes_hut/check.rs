@@ -8,7 +8,7 @@ use crate::rivals::show::median;
 use crate::simulation::Accuracy;
 use crate::tree::{Tree, exact};
 
-/// Sums of so many numbers are rounded; relative to the sum of their magnitudes.
+/// What a sum is off by because it is rounded, relative to the sum of the magnitudes: the pulls may cancel each other.
 const ROUNDING: f64 = 1e-12;
 
 /// The errors of the accelerations of a sample of bodies.
@@ -31,9 +31,11 @@ impl Errors {
             let (known, by_theta) = tree.bound(body.position, accuracy.theta);
             let length = exact.acceleration.length();
             let error = (body.acceleration - exact.acceleration).length();
-            let beyond_rounding = (error - ROUNDING * length).max(0.0);
+            let squares = tree.masses().iter().map(|mass| (mass.position.distance_squared(body.position), mass.mass));
+            let magnitudes: f64 = squares.filter(|pair| pair.0 > 0.0).map(|(square, mass)| mass / square).sum();
+            let beyond_rounding = (error - ROUNDING * magnitudes).max(0.0);
             let share = |bound: f64| if beyond_rounding > 0.0 { beyond_rounding / bound } else { 0.0 };
-            (if error > 0.0 { error / length } else { 0.0 }, share(known), share(by_theta))
+            (if beyond_rounding > 0.0 { error / length } else { 0.0 }, share(known), share(by_theta))
         });
         let greatest = |of: fn(&(f64, f64, f64)) -> f64| errors.iter().map(of).fold(0.0, f64::max);
         Self {

@@ -62,9 +62,9 @@ fn body(number: u32, words: &[&str]) -> Result<Body, String> {
     let mut values = [0.0; COLUMNS.len()];
     for ((value, word), column) in values.iter_mut().zip(words).zip(COLUMNS) {
         *value = word.parse().map_err(|_| format!("{column}: {word:?} is not a number, such as 1.5 or -2e-3"))?;
-        // So far that sums of squares of distances are finite as well.
-        if !(-1e100..1e100).contains(value) {
-            return Err(format!("{column}: {word} is not a number below 1e100"));
+        // Squares of squares of distances are finite then as well.
+        if !(-1e50..1e50).contains(value) {
+            return Err(format!("{column}: {word} is not a number between -1e50 and 1e50; take other units"));
         }
     }
     let [mass, x, y, z, vx, vy, vz] = values;
@@ -94,8 +94,8 @@ mod tests {
             ("1 0 0 0 0 0 0\n1 2 3\n", 2, "3 values where there should be 7: mass x y z vx vy vz"),
             ("1 0 0 zero 0 0 0\n", 1, "z: \"zero\" is not a number"),
             ("# none\n\n-1 0 0 0 0 0 0", 3, "mass: -1 is negative"),
-            ("1 0 0 0 0 NaN 0", 1, "vy: NaN is not a number below 1e100"),
-            ("1 0 inf 0 0 0 0", 1, "y: inf is not a number below 1e100"),
+            ("1 0 0 0 0 NaN 0", 1, "vy: NaN is not a number between"),
+            ("1 0 inf 0 0 0 0", 1, "y: inf is not a number between"),
             ("mass x y z vx vy vz\nmass x y z vx vy vz\n", 2, "mass: \"mass\" is not a number"),
         ] {
             let (found, what) = parse(text).expect_err(text);

@@ -84,8 +84,8 @@ struct Arguments {
 
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(number) if (0.0..1e100).contains(&number) => Ok(number),
-        _ => Err("not a number from 0 on".to_owned()),
+        Ok(number) if (0.0..1e50).contains(&number) => Ok(number),
+        _ => Err("not a number from 0 to 1e50".to_owned()),
     }
 }
 
@@ -133,6 +133,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let picture = arguments.picture.clone().unwrap_or_else(|| workspace.join("target/barnes_hut/bodies.png"));
     let strip = Strip::new(&bodies, centre, 1.2 * reach(&bodies, centre, 0.95));
     let drift = simulate(bodies, accuracy, steps, strip, &picture)?;
+    if !drift.is_finite() {
+        return Err(
+            "bodies came so near to each other that nothing can be computed: take a larger --softening".to_owned()
+        );
+    }
     if arguments.file.is_none() && drift > DRIFT {
         return Err(format!("the energy changed by more than {} %: take a smaller --step or --theta", DRIFT * 100.0));
     }

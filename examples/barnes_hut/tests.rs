@@ -51,6 +51,17 @@ fn with_theta_zero_the_tree_is_exact() {
 }
 
 #[test]
+fn where_pulls_cancel_rounding_is_no_error() {
+    let mut bodies = vec![Body::new(0, 1.0, DVec3::ZERO, DVec3::ZERO)];
+    for number in 1..200_u32 {
+        let away = DVec3::new(0.1, 0.3, 0.7) * f64::from(number) + DVec3::X;
+        bodies.extend([away, -away].map(|at| Body::new(2 * number, 1e6 / 3.0, at, DVec3::ZERO)));
+    }
+    let errors = errors(&mut bodies, EXACT);
+    assert!(errors.are_bounded() && !errors.to_string().contains("inf"), "{errors}");
+}
+
+#[test]
 fn a_wrong_acceleration_is_noticed() {
     let accuracy = Accuracy { theta: 0.5, softening: 0.0, step: 0.0 };
     let mut bodies = colliding(500, 4);
@@ -142,6 +153,15 @@ fn bodies_that_cannot_move_are_refused_with_the_reason() {
     let error = done.expect_err("one body");
     assert!(error.contains("have no mass, or are all in one place"), "{error}");
     assert_eq!(picture, None);
+}
+
+#[test]
+fn bodies_that_fly_apart_by_rounding_are_refused_with_a_remedy() {
+    let folder = Folder::new("near");
+    let file = folder.file("bodies.txt", "1e40 0 0 0 0 0 0\n1e40 1e-49 0 0 0 0 0\n");
+    let (done, _) = program("fly", &["--softening", "0", "--step", "1e9", file.to_str().expect("a name in UTF-8")]);
+    let error = done.expect_err("infinite");
+    assert!(error.contains("take a larger --softening"), "{error}");
 }
 
 #[test]
