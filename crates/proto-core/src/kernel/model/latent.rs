@@ -1,4 +1,7 @@
-//! The latent list: every entry is run exactly once, by its owner or by a thief, who then sees what the owner wrote.
+//! The latent list: every entry is run exactly once, by its owner or by a thief, who then sees what the owner wrote. The fast way of a fork and its
+//! join is in `joins`.
+
+mod joins;
 
 use core::ptr::NonNull;
 use std::sync::Arc;
@@ -7,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use crate::kernel::latent::{CAPACITY, Fate, LatentList, Newest, Own, Owner, Popped, Steal, Top};
+use crate::kernel::latent::{CAPACITY, Fate, LatentList, Newest, Own, Owner, Popped, Steal};
 use crate::sync::model::{Half, Of, without};
 use crate::sync::{Asymmetric, Barrier, Ordering, fence};
 
@@ -38,11 +41,16 @@ impl<B: Barrier> Scene<B> {
         unsafe { self.list.owner() }
     }
 
-    fn push(&self, index: usize) {
+    /// Entry `index`, with its contents.
+    fn written(&self, index: usize) -> NonNull<Job> {
         let job = &self.jobs[index];
         // SAFETY: nobody has the job yet; loom checks it.
         job.contents.with_mut(|contents| unsafe { *contents = 1 });
-        self.owner().push(NonNull::from(job)).expect("there is room");
+        NonNull::from(job)
+    }
+
+    fn push(&self, index: usize) {
+        self.owner().push(self.written(index)).expect("there is room");
     }
 
     /// A scene with all its jobs on the list.
@@ -113,30 +121,6 @@ fn pop_against_hard_theft<B: Barrier + 'static>() {
         let scene = Scene::<B>::listed(2);
         let thief = Scene::thief(&scene, LatentList::steal_hard);
         scene.finish([thief]);
-    });
-}
-
-/// The fast way of a join: the owner takes its newest entries, and asks the slow way only about those that are shared.
-#[test]
-fn two_thieves_and_an_owner_that_takes_its_newest_share_nothing() {
-    loom::model(|| {
-        let scene = Scene::<Asymmetric>::new(2);
-        scene.push(0);
-        scene.push(1);
-        let thieves = [LatentList::steal_hard, LatentList::steal].map(|theft| Scene::thief(&scene, theft));
-        for job in [1, 0] {
-            let job = NonNull::from(&scene.jobs[job]);
-            let mine = match scene.owner().take_newest(job, Asymmetric::light) {
-                Top::Mine => true,
-                Top::Shared => scene.owner().take_shared() == Own::Mine,
-                Top::Other => scene.owner().pop_own(job) == Own::Mine,
-            };
-            if mine {
-                Scene::<Asymmetric>::run(job);
-            }
-        }
-        thieves.into_iter().for_each(|thief| thief.join().expect("the thief panicked"));
-        scene.each_ran_once();
     });
 }
 
