@@ -1,14 +1,14 @@
 //! The factorisation as a sequential program whose steps are tasks: all that is said of parallelism is which tiles each reads and writes.
 //!
 //! ```text
-//! for k in 0..tiles                      for the 3 × 3 tiles of a matrix:
+//! for k in 0..tiles                        of 3 × 3 tiles:
 //!     potrf  (k,k)
-//!     for i in k+1..tiles                potrf 0 ─┬─ trsm 1 0 ─┬─ syrk 1 0 ── potrf 1 ── trsm 2 1 ── syrk 2 1 ── potrf 2
-//!         trsm  (k,k) → (i,k)                     │            └─ gemm 2 1 0 ────────────┘            │
-//!     for i in k+1..tiles                         └─ trsm 2 0 ─┬──────┘                               │
-//!         syrk  (i,k) → (i,i)                                  └─ syrk 2 0 ───────────────────────────┘
-//!         for j in k+1..i
+//!     for i in k+1..tiles                  potrf 0 ─┬─ trsm 1 0 ─┬─ syrk 1 0 ── potrf 1 ─┬─ trsm 2 1 ─┬─ syrk 2 1 ── potrf 2
+//!         trsm  (k,k) → (i,k)                       │            └─ gemm 2 1 0 ──────────┘            │
+//!     for i in k+1..tiles                           │            ┌──────┘                             │
+//!         for j in k+1..i                           └─ trsm 2 0 ─┴─ syrk 2 0 ─────────────────────────┘
 //!             gemm  (i,k), (j,k) → (i,j)
+//!         syrk  (i,k) → (i,i)
 //! ```
 //!
 //! A step of the next column begins while the updates of this one go on: there is no barrier in the program.

@@ -1,7 +1,7 @@
 //! Matrices in files of the MatrixMarket format, <https://math.nist.gov/MatrixMarket/formats.html>.
 //!
 //! Read are real and integer matrices, `coordinate` or `array`, `symmetric` or `general`. The reader is strict: a factorisation of a matrix that was misread
-//! looks as good as any other. (The crates that read this format make zeros of what is missing, or sum up what is there twice.)
+//! looks as good as any other. (The best kept crate that reads this format, nalgebra-sparse, would bring a second linear algebra.)
 
 use std::fmt::Write as _;
 use std::path::Path;
