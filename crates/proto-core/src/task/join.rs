@@ -21,6 +21,9 @@
 //! | The core is a thread-local of its own: one test less, and the list is reached from it. Number and marks are one store. Whoever attends the core at a join has a call of its own. | 79 |
 //! | The list a part of the core, its slots a part of the list, made where they stay; the owner's look at its slot is a plain load. | 75 |
 //!
+//! It is never inlined: then what the caller does before it forks (the look at a leaf) saves no registers for the fork, and is itself inlined into the
+//! closures: ×0.8 for the sum over a tree, no difference for fib.
+//!
 //! What is left over lace's: the child's number and the job around it, which give names, locals and replay (9); the scope and the owner, for
 //! cancels (3); stack enough for `b` (3); locals to be ended (2); whether this is a core and a VP at all (4).
 //!
@@ -143,7 +146,7 @@ const INFO: &Info = &Info { request: || "join", environment: || "latent tasks", 
 /// assert_eq!(runtime.run(|| fib(20))?, 6765);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn join<A, B, RA, RB>(a: A, b: B) -> (RA, RB)
 where
