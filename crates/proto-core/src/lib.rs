@@ -88,7 +88,7 @@ pub use self::{
     external::{ExternalEvent, ExternalWaker, external},
     filled::{Places, filled},
     guarded::{
-        Claim, Claimed, Downgrade, Fronts, Frozen, Grant, Guard, Guarded, Keeper, Key, Keyed, LaneMode, LanePool,
+        Claim, Claimed, Downgrade, Fronts, Frozen, Grant, Guard, Guarded, Keeper, Kept, Key, Keyed, LaneMode, LanePool,
         Lanes, Lender, Open, Opened, OpenedShared, PanicMark, RangeGrant, RangeShares, SharedGrant, SharedRange,
         Shares,
     },

@@ -56,6 +56,17 @@ impl Key {
     }
 }
 
+/// Whose a [`Keyed`] cell is that was to be [kept](Keyed::keep).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// The key's, since just now.
+    Now,
+    /// The key's already.
+    Before,
+    /// Another key's.
+    ByAnother,
+}
+
 /// A value that opens with the [`Key`] that keeps it.
 ///
 /// It costs a load and a compare. The first key that opens a cell keeps it, until it [releases](Keyed::release) it.
@@ -154,16 +165,34 @@ impl<T: ?Sized> Keyed<T> {
     /// ```
     #[inline]
     pub fn is_kept(&self, key: &mut Key) -> bool {
+        self.keep(key) != Kept::ByAnother
+    }
+
+    /// As [`is_kept`](Keyed::is_kept), for who notes what is to be released.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use proto_core::{Kept, Key, Keyed};
+    ///
+    /// let (cell, mut one, mut two) = (Keyed::new(5), Key::new(), Key::new());
+    /// assert_eq!([cell.keep(&mut one), cell.keep(&mut one), cell.keep(&mut two)], [Kept::Now, Kept::Before, Kept::ByAnother]);
+    /// ```
+    #[inline]
+    pub fn keep(&self, key: &mut Key) -> Kept {
         // ORDERING: Relaxed: if it reads this key's number, it was stored with this key borrowed; that, and all that was done in the cell since, happens
         // before, by the way that the key has taken from there to here. (And it was not released since: that would be read instead.)
-        self.keeper.load(Ordering::Relaxed) == key.number.raw() || self.keep(key)
+        if self.keeper.load(Ordering::Relaxed) == key.number.raw() { Kept::Before } else { self.keep_now(key) }
     }
 
     #[cold]
-    fn keep(&self, key: &mut Key) -> bool {
+    fn keep_now(&self, key: &mut Key) -> Kept {
         key.number = key.number.born().married();
         // ORDERING: Acquire pairs with the Release in `release`: what was done with the key before happens before. Relaxed if it fails: nothing is touched.
-        self.keeper.compare_exchange(0, key.number.bare(), Ordering::Acquire, Ordering::Relaxed).is_ok()
+        match self.keeper.compare_exchange(0, key.number.bare(), Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => Kept::Now,
+            Err(_) => Kept::ByAnother,
+        }
     }
 
     /// Lets go of the cell: it is single again. If another key keeps it, nothing happens.

@@ -101,7 +101,7 @@ pub use claim::{Claim, Claimed, Keeper};
 pub use fronts::Fronts;
 pub use grant::{Frozen, Grant, SharedGrant, Shares};
 pub use guard::{Downgrade, Guard, Lender, Open, PanicMark};
-pub use keyed::{Key, Keyed};
+pub use keyed::{Kept, Key, Keyed};
 pub use lanes::{LaneMode, LanePool, Lanes};
 pub use ledger::RangeShares;
 pub use opened::{Opened, OpenedShared};

@@ -1,6 +1,5 @@
 //! What a task declares, and how its closure gets it.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proto_core::{Claim, Claimed, Guarded, Keyed, LaneMode};
@@ -144,31 +143,21 @@ pub struct ReadAccess<'env, V: ?Sized>(pub(super) &'env Guarded<V>);
 pub struct WriteAccess<'env, V: ?Sized>(pub(super) &'env Guarded<V>);
 
 /// `reduction`: the closure gets `&mut T`, of a value of its own.
+#[derive(Debug)]
 pub struct ReduceAccess<'env, T> {
     cell: &'env Guarded<T>,
     operation: &'env Reduction<T>,
     own: Option<T>,
 }
 
-impl<T> fmt::Debug for ReduceAccess<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReduceAccess").finish_non_exhaustive()
-    }
-}
-
 /// An operation with which tasks add up: what each begins with, and how what it made is put into the datum.
 ///
 /// Tasks in a row that declare a [`reduction`](super::TaskBuilder::reduction) with the same one, at the same address, may run at once. The operation
 /// has to be associative and commutative: in which order it is applied is not promised.
+#[derive(Debug)]
 pub struct Reduction<T> {
     start: fn() -> T,
     combine: fn(&mut T, T),
-}
-
-impl<T> fmt::Debug for Reduction<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reduction").finish_non_exhaustive()
-    }
 }
 
 impl<T> Reduction<T> {

@@ -1,6 +1,5 @@
 //! Making a task: what it is, what it declares, what it does.
 
-use std::fmt;
 use std::panic::Location;
 
 use super::access::{Access, Accesses, Declared, Mode, ReadAccess, ReduceAccess, Reduction, WriteAccess};
@@ -33,12 +32,6 @@ pub struct TaskBuilder<'b, 'env, M, A> {
     weak: Vec<Access<'env>>,
     pub(super) spec: Spec<'env>,
     pub(super) has_handle: bool,
-}
-
-impl<M, A> fmt::Debug for TaskBuilder<'_, '_, M, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TaskBuilder").field(&self.spec).finish()
-    }
 }
 
 /// Where tasks are made: a [`Flow`](super::Flow), whose tasks run once, or the [`Recorder`](super::Recorder) of a graph that is kept.

@@ -1,6 +1,5 @@
 //! What tasks read and write.
 
-use std::fmt;
 use std::ops::{Bound, Range, RangeBounds};
 
 use proto_core::{Claimed, Guarded, Keeper, Keyed, Lanes};
@@ -78,13 +77,11 @@ pub(super) struct Chain {
     /// Tasks that are ready but for the datum, which another one has: commutative ones, and those that are to be combined.
     #[expect(clippy::box_collection, reason = "one word in every datum instead of three")]
     pub(super) blocked: Option<Box<Vec<u32>>>,
-    /// The graph knows that it has to let go of it.
-    pub(super) noted: bool,
 }
 
 impl<T: ?Sized> Data<T> {
     fn with(value: Box<Guarded<T>>, keeper: Keeper) -> Data<T> {
-        Data { chain: Keyed::new(Chain { lanes: Lanes::new(), keeper, blocked: None, noted: false }), value }
+        Data { chain: Keyed::new(Chain { lanes: Lanes::new(), keeper, blocked: None }), value }
     }
 
     /// The value. Nobody else has it.
@@ -219,13 +216,6 @@ impl<T: Default> Default for Data<T> {
     }
 }
 
-/// Does not show the value: a task may have it.
-impl<T: ?Sized> fmt::Debug for Data<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Data").finish_non_exhaustive()
-    }
-}
-
 /// A part of a slice; see [`Data::range`].
 pub struct Part<'env, T> {
     data: &'env Data<[T]>,
@@ -235,12 +225,6 @@ pub struct Part<'env, T> {
 impl<T> Clone for Part<'_, T> {
     fn clone(&self) -> Self {
         Part { data: self.data, range: self.range.clone() }
-    }
-}
-
-impl<T> fmt::Debug for Part<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Part").field(&self.range).finish()
     }
 }
 

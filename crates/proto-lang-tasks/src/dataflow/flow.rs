@@ -1,7 +1,6 @@
 //! Where tasks are made, and waited for.
 
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -52,8 +51,12 @@ pub(super) trait Spawn<'env> {
 
 impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
     #[inline]
-    fn leave(&self, ready: Ready<'env>) {
-        Spawner::leave(*self, ready);
+    fn leave(&self, mut ready: Ready<'env>) {
+        while let Some(mut job) = ready.first {
+            ready.first = job.next.take();
+            self.spawn(job.seq, Some(job));
+        }
+        ready.tickets.for_each(|ticket| self.spawn(ticket, None));
     }
 
     fn run(&self, job: Box<Job<'env>>) {
@@ -79,12 +82,6 @@ impl<'s, 'env: 's> Spawn<'env> for Spawner<'s, '_, 'env> {
             this.leave(ready.expect(BROKEN));
             None
         });
-    }
-}
-
-impl fmt::Debug for Flow<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flow").finish_non_exhaustive()
     }
 }
 
@@ -389,12 +386,6 @@ pub(super) struct Promise<R>(Arc<Guarded<Option<R>>>);
 impl<R> Promise<R> {
     pub(super) fn keep(&self, result: R) {
         *self.0.open(Grant::new()) = Some(result);
-    }
-}
-
-impl<R> fmt::Debug for TaskHandle<'_, '_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskHandle").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

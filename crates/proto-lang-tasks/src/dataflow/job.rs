@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
 use super::access::Access;
 use super::failure::TaskError;
-use super::flow::Flow;
+use super::flow::{Flow, Spawn as _};
 use super::graph::Spawner;
 
 pub(super) type Payload = Box<dyn Any + Send>;
@@ -55,7 +55,7 @@ pub(super) struct Job<'env, B: ?Sized = dyn Body<'env> + 'env> {
 }
 
 impl<'env> Job<'env> {
-    /// What errors and drawings call it.
+    /// What errors call it.
     pub(super) fn name(&self) -> String {
         match self.spec {
             Spec { label: "", place, .. } => format!("the task made at {place}"),

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use proto_core::{EnvCell, Fronts};
 
@@ -54,18 +54,6 @@ struct Record<'env> {
     edges: BTreeSet<(u32, u32)>,
 }
 
-impl fmt::Debug for KeptGraph<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeptGraph").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Recorder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").finish_non_exhaustive()
-    }
-}
-
 impl<'env> KeptGraph<'env> {
     /// Makes a graph of the tasks that `f` makes. None of them runs.
     ///
@@ -109,8 +97,7 @@ impl<'env> KeptGraph<'env> {
 
     #[track_caller]
     fn run_all(&mut self) -> Result<(), (TaskError, Option<Payload>)> {
-        let _ = in_scope(&self.graph, |flow| flow.change(Graph::start));
-        self.graph.visit(|graph, _, _| graph.tell_kept()).expect(BROKEN).map_or(Ok(()), Err)
+        in_scope(&self.graph, |flow| flow.change(Graph::start)).1
     }
 
     /// The graph in the language of Graphviz: a node for each task, an edge to each that waits for it.

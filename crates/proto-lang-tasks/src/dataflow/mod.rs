@@ -45,6 +45,22 @@ pub use self::kept::{KeptGraph, Recorder};
 
 use proto_core::{EnvCell, task_scope};
 
+/// They are shown by their names only: what is in them may be in use elsewhere.
+macro_rules! shown_by_name {
+    ($([$($generic:tt)*] $name:ident<$($of:tt),*>;)*) => {$(
+        impl<$($generic)*> std::fmt::Debug for $name<$($of),*> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )*};
+}
+
+shown_by_name! {
+    [T: ?Sized] Data<T>; [T] Part<'_, T>; [M, A] TaskBuilder<'_, '_, M, A>; [] Flow<'_, '_>; [R] TaskHandle<'_, '_, R>;
+    [] KeptGraph<'_>; [] Recorder<'_>;
+}
+
 /// Runs `f`, which makes tasks that declare what they read and write; returns when all of them are over.
 ///
 /// A task begins when those made before it that declare the same data, and one of the two writes, are over: so the result is that of the program in which

@@ -36,7 +36,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use proto_core::{Hidden, Key, Keyed, LanePool, Lanes, Suspended};
+use proto_core::{Hidden, Kept, Key, Keyed, LanePool, Lanes, Suspended};
 
 use super::access::{Access, Mode};
 use super::data::{Chain, WHOLE};
@@ -90,6 +90,7 @@ pub(super) struct Graph<'env> {
 }
 
 /// What is known of a task, in a line of memory of its own.
+#[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Slot<'env> {
     generation: u32,
@@ -194,18 +195,7 @@ impl<'env> Graph<'env> {
 
     pub(super) fn slot(&mut self, parent: u32) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot {
-                generation: 0,
-                waits: 0,
-                children: 0,
-                uses: 0,
-                over: false,
-                parent,
-                job: None,
-                rare: None,
-                before: 0,
-                after: 0..0,
-            });
+            self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
         });
         let slot = self.at(index);
@@ -224,12 +214,12 @@ impl<'env> Graph<'env> {
     }
 
     /// Has the datum kept, as long as the graph lives.
+    #[inline]
     fn keep_datum(&mut self, access: &Access<'env>) -> Result<(), &'static str> {
-        if !access.chain.is_kept(&mut self.key) {
-            return Err(TAKEN);
-        }
-        if !std::mem::replace(&mut access.chain.open(&mut self.key).noted, true) {
-            self.data.push(access.chain);
+        match access.chain.keep(&mut self.key) {
+            Kept::Before => {}
+            Kept::Now => self.data.push(access.chain),
+            Kept::ByAnother => return Err(TAKEN),
         }
         Ok(())
     }
@@ -309,7 +299,7 @@ impl<'env> Graph<'env> {
     }
 
     /// Puts an access last, of the task or proxy `who`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, frame: u32, who: u32, access: &Access<'env>) {
         let Graph { key, slots, pool, operations, cut, .. } = self;
         let (mode, range) = (access.mode.in_lane(operations), access.claim.range());
@@ -324,7 +314,7 @@ impl<'env> Graph<'env> {
     }
 
     /// An access is over, or rests: gives back what it holds, says what it has left, and leaves its lanes unless it `stays`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave(&mut self, frame: u32, access: &mut Access<'env>, failure: Option<&TaskError>, stays: bool) {
         let Graph { key, slots, pool, granted, retry, .. } = self;
         let chain = access.chain.open(key);
@@ -389,9 +379,8 @@ impl<'env> Graph<'env> {
     /// The end of each request that may have made something ready: carries on with what has been granted, and with what may try again; gives what is ready by
     /// now. `fetches`: whoever gets it runs one itself.
     pub(super) fn go_on(&mut self, fetches: bool) -> Ready<'env> {
-        let mut next = 0;
-        while let Some(&who) = self.granted.get(next) {
-            next += 1;
+        // The one that was made first runs next: what it touches lies where what is over did.
+        while let Some(who) = self.granted.pop() {
             let slot = self.at(who);
             slot.waits -= 1;
             if slot.waits > 0 {
@@ -405,7 +394,6 @@ impl<'env> Graph<'env> {
                 }
             }
         }
-        self.granted.clear();
         let mut next = 0;
         while let Some(&task) = self.retry.get(next) {
             next += 1;
@@ -507,7 +495,7 @@ impl Drop for Graph<'_> {
         }
         for data in &self.data {
             let chain = data.open(&mut self.key);
-            (chain.noted, chain.blocked) = (false, None);
+            chain.blocked = None;
             if !chain.lanes.is_idle(&WHOLE) {
                 chain.lanes = Lanes::new();
                 chain.lanes.set_mark(&WHOLE, Some(&TaskError::cancelled()));

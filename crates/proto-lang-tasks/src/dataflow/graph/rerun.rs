@@ -3,15 +3,15 @@
 use proto_core::Hidden;
 
 use super::{Graph, ROOT};
-use crate::dataflow::failure::TaskError;
 use crate::dataflow::flow::TaskId;
-use crate::dataflow::job::{Job, Payload};
+use crate::dataflow::job::Job;
 
 impl<'env> Graph<'env> {
     /// A task of a kept graph has run: it goes back to its slot, and waits for the same as before.
     pub(super) fn rest(&mut self, mut job: Box<Job<'env>>, hidden: &mut Hidden<'_>) {
         if let Some(failure) = job.failure.take() {
-            self.cancelled.get_or_insert(failure);
+            self.cancelled.get_or_insert_with(|| failure.clone());
+            self.at(ROOT).rare().failed.get_or_insert(failure);
         }
         job.combining = false;
         let Graph { slots, granted, kept, .. } = self;
@@ -74,6 +74,7 @@ impl<'env> Graph<'env> {
     /// Starts a kept graph.
     pub(in crate::dataflow) fn start(&mut self) {
         self.cancelled = None;
+        self.at(ROOT).rare = None;
         self.at(ROOT).children = self.slots.len() as u32 - 1;
         for index in 1..self.slots.len() as u32 {
             if self.at(index).waits == 0 {
@@ -81,11 +82,5 @@ impl<'env> Graph<'env> {
                 self.admit(job);
             }
         }
-    }
-
-    /// Why the last run of a kept graph failed.
-    pub(in crate::dataflow) fn tell_kept(&mut self) -> Option<(TaskError, Option<Payload>)> {
-        let failure = self.cancelled.take()?;
-        Some(self.with_panic(failure))
     }
 }

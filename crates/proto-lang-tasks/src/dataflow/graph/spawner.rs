@@ -2,7 +2,7 @@
 
 use proto_core::{EnvCell, TaskScope, work_wanted};
 
-use super::{Graph, Ready};
+use super::Graph;
 use crate::dataflow::job::{Job, finish};
 
 /// Whoever leaves ready tasks to the cores.
@@ -13,16 +13,6 @@ pub(in crate::dataflow) struct Spawner<'s, 'x, 'env> {
 }
 
 impl<'s, 'env: 's> Spawner<'s, '_, 'env> {
-    /// Leaves what became ready to the cores.
-    #[inline]
-    pub(in crate::dataflow) fn leave(self, mut ready: Ready<'env>) {
-        while let Some(mut job) = ready.first {
-            ready.first = job.next.take();
-            self.spawn(job.seq, Some(job));
-        }
-        ready.tickets.for_each(|ticket| self.spawn(ticket, None));
-    }
-
     /// Leaves the running of a task; `None`: of whichever is to go first then.
     pub(in crate::dataflow) fn spawn(self, name: u64, mut next: Option<Box<Job<'env>>>) {
         self.scope.spawn_series(name as u32, move || {

@@ -27,9 +27,8 @@ impl<'env> Graph<'env> {
             }
         }
         self.drop_use(index);
-        if failure.is_some() {
-            let failed = &mut self.at(parent).rare().failed;
-            *failed = failed.take().or(failure);
+        if let Some(failure) = failure {
+            self.at(parent).rare().failed.get_or_insert(failure);
         }
         self.child_over(parent, hidden);
     }
