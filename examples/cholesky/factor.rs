@@ -5,10 +5,10 @@
 //!     potrf  (k,k)
 //!     for i in k+1..tiles                  potrf 0 ─┬─ trsm 1 0 ─┬─ syrk 1 0 ── potrf 1 ─┬─ trsm 2 1 ─┬─ syrk 2 1 ── potrf 2
 //!         trsm  (k,k) → (i,k)                       │            └─ gemm 2 1 0 ──────────┘            │
-//!     for i in k+1..tiles                           │            ┌──────┘                             │
-//!         for j in k+1..i                           └─ trsm 2 0 ─┴─ syrk 2 0 ─────────────────────────┘
+//!     for j in k+1..tiles                           │            ┌──────┘                             │
+//!         syrk  (j,k) → (j,j)                       └─ trsm 2 0 ─┴─ syrk 2 0 ─────────────────────────┘
+//!         for i in j+1..tiles
 //!             gemm  (i,k), (j,k) → (i,j)
-//!         syrk  (i,k) → (i,i)
 //! ```
 //!
 //! A step of the next column begins while the updates of this one go on: there is no barrier in the program.
@@ -47,22 +47,22 @@ impl Step {
     fn all(count: usize) -> impl Iterator<Item = Step> {
         (0..count).flat_map(move |k| {
             let solves = (k + 1..count).map(move |i| Step::Trsm { i, k });
-            let updates = (k + 1..count).flat_map(move |i| {
-                let left = (k + 1..i).map(move |j| Step::Gemm { i, j, k });
-                left.chain([Step::Syrk { i, k }])
+            // A column after the other: the tile that all of its updates read stays in the cache.
+            let updates = (k + 1..count).flat_map(move |j| {
+                let below = (j + 1..count).map(move |i| Step::Gemm { i, j, k });
+                [Step::Syrk { i: j, k }].into_iter().chain(below)
             });
             [Step::Potrf { k }].into_iter().chain(solves).chain(updates)
         })
     }
 
-    /// Its priority: the longest chain of tasks goes through the columns, so what the next columns wait for goes first.
-    fn urgency(self) -> u8 {
+    /// Its priority. The longest chain of tasks is potrf k, trsm k+1 k, syrk k+1 k, potrf k+1 and so on: what is on it goes first.
+    /// The others are not ranked: so a core goes on with what it has in its cache.
+    fn priority(self) -> u8 {
         match self {
             Step::Potrf { .. } => 255,
-            Step::Trsm { .. } => 254,
-            Step::Syrk { i: j, k } | Step::Gemm { j, k, .. } => {
-                254_u8.saturating_sub(u8::try_from(j - k).unwrap_or(u8::MAX))
-            }
+            Step::Trsm { i, k } | Step::Syrk { i, k } if i == k + 1 => 255,
+            _ => 128,
         }
     }
 }
@@ -95,7 +95,7 @@ impl Tiled {
     pub(crate) fn make<'env>(&'env self, df: &impl Maker<'env>) {
         let tile = |i, j| self.tiles.at(i, j);
         for (step, name) in &self.steps {
-            let task = df.task().label(name).priority(step.urgency());
+            let task = df.task().label(name).priority(step.priority());
             match *step {
                 Step::Potrf { k } => task.inout(tile(k, k)).again(move |a| potrf(a, k * self.size)),
                 Step::Trsm { i, k } => task.input(tile(k, k)).inout(tile(i, k)).again(trsm),
