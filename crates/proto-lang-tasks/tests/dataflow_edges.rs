@@ -1,15 +1,14 @@
 //! Tasks in order by their names, events that keep tasks from being over, and tasks that run at once.
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use proto_core::{ExternalWaker, Runtime};
+use common::in_runtime;
+use proto_core::ExternalWaker;
 use proto_lang_tasks::{Data, Flow, dataflow};
-
-fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
-    Runtime::builder().controllers(controllers).build().expect("a runtime").run(f).expect("the process ends well")
-}
 
 #[test]
 fn tasks_run_in_the_order_of_their_edges() {

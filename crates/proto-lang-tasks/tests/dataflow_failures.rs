@@ -1,18 +1,16 @@
 //! What becomes of a graph in which a task panics, or that is cancelled.
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use proto_core::{OrUnwind, Runtime, sleep_until, yield_now};
+use common::text;
+use proto_core::{OrUnwind, sleep_until, yield_now};
 use proto_lang_tasks::{Data, Reduction, dataflow};
 
 fn in_runtime<T: Send>(f: impl FnOnce() -> T + Send) -> T {
-    Runtime::builder().controllers(2).build().expect("a runtime").run(f).expect("the process ends well")
-}
-
-fn text(payload: &(dyn std::any::Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("panics carry text")
+    common::in_runtime(2, f)
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! Graphs that are made once and run again.
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use proto_core::Runtime;
+use common::in_runtime;
 use proto_lang_tasks::{Data, KeptGraph, Reduction, dataflow};
-
-fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
-    Runtime::builder().controllers(controllers).build().expect("a runtime").run(f).expect("the process ends well")
-}
 
 #[test]
 fn a_wave_front_gives_the_same_whenever_it_runs() {

@@ -1,19 +1,13 @@
 //! Tasks that make tasks.
 
+mod common;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proto_core::{Runtime, yield_now};
+use common::{in_runtime, text};
+use proto_core::yield_now;
 use proto_lang_tasks::{Data, Flow, dataflow};
-
-fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
-    Runtime::builder().controllers(controllers).build().expect("a runtime").run(f).expect("the process ends well")
-}
-
-fn text(payload: &(dyn std::any::Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("panics carry text")
-}
 
 #[test]
 fn children_come_after_their_parent_and_before_its_successors() {

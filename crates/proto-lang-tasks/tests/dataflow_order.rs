@@ -1,14 +1,13 @@
 //! Which tasks may run at once, and which goes first.
 
+mod common;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use common::in_runtime;
 use proto_core::{Event, Hooks, Runtime, yield_now};
 use proto_lang_tasks::{Data, dataflow};
-
-fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
-    Runtime::builder().controllers(controllers).build().expect("a runtime").run(f).expect("the process ends well")
-}
 
 /// Waits until `n` are here at once: each of them has to have begun.
 fn meet(here: &AtomicU32, n: u32) {

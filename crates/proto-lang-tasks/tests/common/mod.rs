@@ -1,6 +1,7 @@
 //! What the tests share.
 #![allow(dead_code, reason = "every test file uses another part")]
 
+use std::any::Any;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
@@ -16,6 +17,17 @@ pub(crate) const fn sized(large: usize, small: usize) -> usize {
 /// A runtime with so many controllers, left to the scheduler of the system.
 pub(crate) fn runtime(controllers: usize) -> Runtime {
     Runtime::builder().controllers(controllers).pin(false).build().expect("a runtime needs threads and stacks only")
+}
+
+/// Runs `f` on so many controllers.
+pub(crate) fn in_runtime<T: Send>(controllers: usize, f: impl FnOnce() -> T + Send) -> T {
+    runtime(controllers).run(f).expect("the process ends well")
+}
+
+/// What a panic says.
+pub(crate) fn text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).expect("panics carry text")
 }
 
 /// Runs `test` on one, two and four controllers, and ends the program with a message if that takes longer than a minute.

@@ -11,9 +11,9 @@
 //!
 //! ```text
 //!   made ── waits > 0 ──► in its slot ── the last lane is granted ──►┐
-//!     │                                                              ├─ admit: has its tokens ──► ready ──► run ──► complete ──► over
+//!     │                                                              ├─ admit: has its data ────► ready ──► run ──► complete ──► over
 //!     └──── waits == 0 ────────────────────────────────────────────► │                             ▲                    │
-//!                                                                    └─ a token is out: blocked ───┘◄─── to be combined ┘
+//!                                                                    └─ another has one: blocked ──┘◄─── to be combined ┘
 //! ```
 //!
 //! A task is in its slot while it waits, else with who runs it. A task that becomes ready is given to whoever made it so: that runs it, or leaves it on its
@@ -21,12 +21,26 @@
 //!
 //! # The dangerous moment
 //!
-//! A task that may run with others, one at a time, needs all its tokens at once: it takes all or none, so two such tasks cannot wait for each other. One that
-//! finds a token missing is noted with that datum, and tried again when a token comes back there.
+//! A task that may run with others, one at a time, needs all its claims held at once: it takes all or none, so two such tasks cannot wait for each other. One that
+//! lacks a datum is noted with that, and tried again when it comes back there.
 //!
 //! # What is allocated under the lock
 //!
 //! Slots, and places for what waits in lanes, where there are more than there ever were: both are kept.
+//!
+//! # What it costs
+//!
+//! Instructions a task, of an empty one, with all that is around it (made, freed, stolen by nobody):
+//!
+//! | | at first | now |
+//! |---|---|---|
+//! | wave front: two inputs, one inout | 2707 | 2370 |
+//! | 64 chains of inout | 1917 | 1660 |
+//! | the wave front kept and run again | 1023 | 1017 |
+//!
+//! An access is some 70 of them when it is declared, 90 when its task is admitted and 110 when that is over; a pass through the environment is 100, and there are
+//! two. What went: most of the allocator (jobs were freed all at once, more than it has at hand), the copy of the name of whoever made a task ready, a loop of
+//! children around each task, and tokens that moved.
 
 mod rerun;
 mod spawner;
