@@ -35,7 +35,7 @@
 //! | | at first | now |
 //! |---|---|---|
 //! | wave front: two inputs, one inout | 2707 | 2370 |
-//! | 64 chains of inout | 1917 | 1660 |
+//! | 64 chains of inout | 1917 | 1590 |
 //! | the wave front kept and run again | 1023 | 1017 |
 //!
 //! An access is some 70 of them when it is declared, 90 when its task is admitted and 110 when that is over; a pass through the environment is 100, and there are
