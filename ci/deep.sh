@@ -104,7 +104,7 @@ if nightly && cargo +nightly miri --version >/dev/null 2>&1; then
     # MIRI_TESTS='*' ci/deep.sh miri-runtime
     runtime_tests=()
     set -f # the star is cargo's
-    for name in ${MIRI_TESTS:-environments tokens forwarding user_values select locals os_threads external task_scope task_scope_ends}; do
+    for name in ${MIRI_TESTS:-environments tokens forwarding user_values select locals os_threads external task_scope task_scope_ends task_series}; do
         runtime_tests+=(--test "$name")
     done
     set +f

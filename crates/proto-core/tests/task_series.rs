@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{build, runtime, watched};
+use common::{build, runtime, sized, watched};
 use proto_core::{Event, Hooks, Runtime, TaskScope, current_name, task_scope, vp_local, yield_now};
 
 /// Spawns a series of so many tasks.
@@ -29,13 +29,14 @@ fn spawn_steps<'scope>(
 
 #[test]
 fn names_are_the_numbers_whoever_spawns_and_wherever_it_runs() {
+    const STEPS: usize = sized(20, 4);
     let names_with = |controllers: usize| {
         let names = Mutex::new(Vec::new());
         let note = || names.lock().unwrap().push(current_name().path().to_vec());
         let run = || {
             task_scope(|s| {
                 let note = &note;
-                spawn_steps(s, 0, 20, move |step| {
+                spawn_steps(s, 0, STEPS as u32, move |step| {
                     note();
                     yield_now();
                     spawn_steps(s, 100 * step + 100, 3, move |_| note());
@@ -48,7 +49,7 @@ fn names_are_the_numbers_whoever_spawns_and_wherever_it_runs() {
         names
     };
     let one = watched("names of series, 1", || names_with(1));
-    assert_eq!(one.len(), 80);
+    assert_eq!(one.len(), 4 * STEPS);
     assert!(one.windows(2).all(|pair| pair[0] != pair[1]), "{one:?}");
     assert!(one.iter().all(|name| name.len() == one[0].len()), "all are children of the scope: {one:?}");
     assert_eq!(watched("names of series, 3", || names_with(3)), one);
@@ -67,7 +68,9 @@ fn a_task_does_not_see_the_values_of_the_one_before_it() {
     let run = || {
         let seen = AtomicU32::new(0);
         task_scope(|s| {
-            spawn_steps(s, 0, 10, |_| _ = seen.fetch_add(SEEN.with(|seen| seen.replace(1)), Ordering::Relaxed))
+            spawn_steps(s, 0, sized(10, 3) as u32, |_| {
+                _ = seen.fetch_add(SEEN.with(|seen| seen.replace(1)), Ordering::Relaxed)
+            })
         });
         seen.into_inner()
     };
