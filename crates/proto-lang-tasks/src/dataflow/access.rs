@@ -38,7 +38,7 @@ impl Mode {
         self.0 <= Mode::CONCURRENT.0
     }
 
-    /// Whether a task that does this may make others that do anything.
+    /// Whether only one task has it at a time, in the order of their making. Such a task may make others that do anything with it.
     fn is_alone(self) -> bool {
         self == Mode::INOUT || self == Mode::OUTPUT
     }
