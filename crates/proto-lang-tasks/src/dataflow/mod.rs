@@ -16,7 +16,7 @@
 //! | `builder` | [`TaskBuilder`]: what a task is |
 //! | `access` | what it declares, and how its closure gets that |
 //! | `data` | [`Data`]: what tasks read and write |
-//! | `graph` | the environment: which task waits for what; in `waits` who waits for a task's end, in `rerun` what is special if it is kept, in `spawner` how tasks come to the cores |
+//! | `graph` | the environment: which task waits for what; in `waits` who waits for a task's end, in `ready` who may run, in `rerun` what is special if it is kept, in `spawner` how tasks come to the cores |
 //! | `nest` | tasks that make tasks |
 //! | `edges` | tasks that are put in order by their names |
 //! | `kept` | [`KeptGraph`]: a graph that is made once and run again |
