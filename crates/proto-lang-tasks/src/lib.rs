@@ -8,7 +8,7 @@
 //! | run two closures, or a few, perhaps in parallel | [`join()`], [`join!`] |
 //! | run any number of them, which may borrow | [`scope`], [`Scope::spawn`], [`Scope::task`]; [`Scope::sync`] waits |
 //! | run one that nobody has to wait for | [`spawn`] |
-//! | loop over ranges, slices, chunks of slices | [`par_for`]; [`over`] and then [`for_each`](Over::for_each), [`map`](Over::map), [`map_reduce`](Over::map_reduce) |
+//! | loop over ranges, slices, chunks of slices | [`par_for`]; [`over`] and then [`for_each`](Over::for_each), [`map`](Over::map), [`map_reduce`](Over::map_reduce), [`fold`](Over::fold) |
 //! | sort | [`sort`], [`sort_by`], [`sort_by_key`], [`sort_unstable`], [`sort_unstable_by`], [`sort_unstable_by_key`] |
 //! | cut work of another shape | [`work`] with a [`Divide`] of my own; [`dku`] |
 //!

@@ -67,6 +67,29 @@ fn results_come_in_the_order_of_the_items() {
 }
 
 #[test]
+fn a_fold_takes_the_items_in_their_order_and_begins_once_for_each_part() {
+    on_1_2_4("fold", || {
+        for len in [0, 1, 2, 10, sized(20_000, 200)] {
+            let (begun, merged) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let begin = || {
+                begun.fetch_add(1, Ordering::Relaxed);
+                Vec::new()
+            };
+            let step = |so_far: &mut Vec<_>, number| {
+                uneven(number);
+                so_far.extend(std::iter::repeat_n(number, number % 3));
+            };
+            let folded = over(0..len).fold(begin, step, |so_far, later| {
+                merged.fetch_add(1, Ordering::Relaxed);
+                so_far.extend(later);
+            });
+            assert!(folded.into_iter().eq((0..len).flat_map(|number| std::iter::repeat_n(number, number % 3))));
+            assert_eq!(begun.into_inner(), merged.into_inner() + 1);
+        }
+    });
+}
+
+#[test]
 fn sources_side_by_side_stop_with_the_shortest() {
     on_1_2_4("zip", || {
         let (a, b) = ([1, 2, 3, 4, 5], vec![10, 20, 30]);

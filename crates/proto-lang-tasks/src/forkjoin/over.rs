@@ -213,6 +213,42 @@ impl<P: Pieces> Over<P> {
         self.run(None, &kernel, &|_: &mut Option<T>, _| None, &undivide)
     }
 
+    /// Puts the items into accumulators by `step`, in their order, and joins these by `merge`, the earlier with the later. Each part of the loop that another core
+    /// takes has an accumulator of its own, which `begin` makes.
+    ///
+    /// # Panics
+    ///
+    /// As [`for_each`](Over::for_each), also if `begin` or `merge` does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use proto_lang_tasks::over;
+    ///
+    /// let words = ["to", "be", "or", "not", "to", "be"];
+    /// let count = |counts: &mut HashMap<_, _>, word| *counts.entry(word).or_insert(0) += 1;
+    /// let counts = over(&words).fold(HashMap::new, count, |counts, later| {
+    ///     later.into_iter().for_each(|(word, n)| *counts.entry(word).or_insert(0) += n);
+    /// });
+    /// assert_eq!((counts[&"to"], counts[&"or"]), (2, 1));
+    ///
+    /// // Any number of results for each item, in order.
+    /// let letters = over(&words).fold(Vec::new, |so_far, word| so_far.extend(word.bytes()), |so_far, later| so_far.extend(later));
+    /// assert_eq!(letters, b"tobeornottobe");
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn fold<A: Send>(
+        self,
+        begin: impl Fn() -> A + Sync,
+        step: impl Fn(&mut A, P::Item) + Sync,
+        merge: impl Fn(&mut A, A) + Sync,
+    ) -> A {
+        let kernel = |so_far: &mut A, block: P| block.items().for_each(|item| step(so_far, item));
+        self.run(begin(), &kernel, &|_: &mut A, _| begin(), &merge)
+    }
+
     #[inline]
     #[track_caller]
     fn run<S, K, D, U>(self, state: S, kernel: &K, divide: &D, undivide: &U) -> S
