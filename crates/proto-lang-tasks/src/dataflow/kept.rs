@@ -4,7 +4,7 @@
 //! declare, and kept as a list of successors. To run it takes no look at the order of accesses any more, no memory, and no closure is made.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use proto_core::{EnvCell, Fronts};
@@ -38,6 +38,8 @@ use super::job::{BROKEN, Job, Payload};
 /// drop(graph);
 /// assert_eq!(y.into_inner(), 2 + 4 + 8);
 /// ```
+// Aligned as the graph of a `dataflow` is.
+#[repr(align(64))]
 pub struct KeptGraph<'env> {
     graph: EnvCell<Graph<'env>>,
 }
@@ -48,10 +50,10 @@ pub struct Recorder<'env>(RefCell<Record<'env>>);
 struct Record<'env> {
     graph: Graph<'env>,
     /// For each datum, by its address, the last accesses.
-    fronts: BTreeMap<usize, Fronts>,
+    fronts: HashMap<usize, Fronts>,
     operations: Vec<Mode>,
     /// Who goes before whom.
-    edges: BTreeSet<(u32, u32)>,
+    edges: Vec<(u32, u32)>,
 }
 
 impl<'env> KeptGraph<'env> {
@@ -61,11 +63,14 @@ impl<'env> KeptGraph<'env> {
     ///
     /// If another dataflow has what a task declares.
     pub fn record(f: impl FnOnce(&Recorder<'env>)) -> KeptGraph<'env> {
-        let (fronts, operations, edges) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+        let (fronts, operations, edges) = (HashMap::new(), Vec::new(), Vec::new());
         let recorder = Recorder(RefCell::new(Record { graph: Graph::new(), fronts, operations, edges }));
         f(&recorder);
-        let Record { mut graph, edges, .. } = recorder.0.into_inner();
-        graph.keep_edges(&Vec::from_iter(edges));
+        let Record { mut graph, mut edges, .. } = recorder.0.into_inner();
+        // A task may wait for another on account of several data.
+        edges.sort_unstable();
+        edges.dedup();
+        graph.keep_edges(&edges);
         KeptGraph { graph: EnvCell::new(graph) }
     }
 
@@ -129,7 +134,7 @@ impl<'env> sealed::Maker<'env> for Recorder<'env> {
         for access in job.body.accesses() {
             let fronts = fronts.entry(std::ptr::from_ref(access.chain).addr()).or_default();
             let mode = access.mode.in_lane(operations);
-            fronts.enter(&access.claim.range(), task, mode, |before| _ = edges.insert((before, task)));
+            fronts.enter(&access.claim.range(), task, mode, |before| edges.push((before, task)));
         }
         graph.keep(job).unwrap_or_else(|error| panic!("{error}"))
     }

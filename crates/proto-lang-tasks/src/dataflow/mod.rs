@@ -61,6 +61,10 @@ shown_by_name! {
     [] KeptGraph<'_>; [] Recorder<'_>;
 }
 
+/// An environment whose lock lies in one line of memory with what follows.
+#[repr(align(64))]
+struct Aligned<'env>(EnvCell<Graph<'env>>);
+
 /// Runs `f`, which makes tasks that declare what they read and write; returns when all of them are over.
 ///
 /// A task begins when those made before it that declare the same data, and one of the two writes, are over: so the result is that of the program in which
@@ -97,7 +101,8 @@ pub fn dataflow<'env, F, T>(f: F) -> T
 where
     F: FnOnce(&Flow<'_, 'env>) -> T,
 {
-    let (result, failure) = in_scope(&EnvCell::new(Graph::new()), f);
+    let Aligned(graph) = &Aligned(EnvCell::new(Graph::new()));
+    let (result, failure) = in_scope(graph, f);
     match failure {
         Err((_, Some(payload))) => proto_core::resume_unwind(payload),
         _ => result,

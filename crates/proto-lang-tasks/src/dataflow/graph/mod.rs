@@ -73,36 +73,39 @@ pub(super) const ROOT: u32 = 0;
 pub(super) const NONE: u32 = u32::MAX;
 
 /// See the head of this file.
+#[repr(C)]
 pub(super) struct Graph<'env> {
+    // What every request touches, in as few lines of memory as can be: they come from another core.
     key: Key,
-    data: Vec<&'env Keyed<Chain>>,
-    pool: LanePool,
-    /// Those of the reductions of which there were any.
-    operations: Vec<Mode>,
-    slots: Vec<Slot<'env>>,
-    free: Vec<u32>,
-    /// So many tasks that were made by the root may be not over.
-    pub(super) limit: u32,
-    /// Ready tasks by priority, then in the order of their becoming ready; once there was one that is to go before others.
-    heap: Option<BTreeMap<Rank, Box<Job<'env>>>>,
     /// How many names were given to tasks.
     names: u64,
-    /// The first panic that nobody was told of.
-    panic: Option<(TaskError, Payload)>,
-    pub(super) cancelled: Option<TaskError>,
+    slots: Vec<Slot<'env>>,
+    free: Vec<u32>,
     /// What becomes ready in this request.
     ready: Option<Box<Job<'env>>>,
     /// Jobs that are over, to be freed by who makes others: memory comes back where it is used next.
     done: Over<'env>,
+    pub(super) cancelled: Option<TaskError>,
     /// Who is granted one of the things that it waits for, and who may try again; in this request.
     granted: Vec<u32>,
     retry: Vec<u32>,
     /// Who waits in a lane that is cut.
     cut: Vec<u32>,
-    /// Tasks that were not started yet.
-    pub(super) held: Vec<TaskId>,
+    /// So many tasks that were made by the root may be not over.
+    pub(super) limit: u32,
     /// The tasks stay, to be run again; each has its successors here.
     kept: Option<Vec<u32>>,
+    /// Ready tasks by priority, then in the order of their becoming ready; once there was one that is to go before others.
+    heap: Option<BTreeMap<Rank, Box<Job<'env>>>>,
+    // What few do.
+    pool: LanePool,
+    data: Vec<&'env Keyed<Chain>>,
+    /// Those of the reductions of which there were any.
+    operations: Vec<Mode>,
+    /// The first panic that nobody was told of.
+    panic: Option<(TaskError, Payload)>,
+    /// Tasks that were not started yet.
+    pub(super) held: Vec<TaskId>,
 }
 
 /// What is known of a task, in a line of memory of its own.
