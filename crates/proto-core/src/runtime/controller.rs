@@ -313,7 +313,7 @@ fn run_work(core: &'static Core, work: Work) -> Option<Work> {
     // ORDERING: Relaxed: a counter of this core's own, read by the watchdog as a hint.
     core.switches.store(core.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     // SAFETY: the VP's fiber is suspended (or new) and belongs to this core.
-    unsafe { Fiber::resume(block.fiber.get()) };
+    unsafe { Fiber::resume(block.fiber()) };
     core.ctx.set_current(None);
     crate::panics::settle(block);
     let outcome = core.ctx.outcome.replace(Outcome::Waiting);
@@ -373,7 +373,7 @@ fn start(core: &'static Core, block: &'static Block) -> bool {
         Ok(fiber) => {
             // SAFETY: a fiber out of the pool is this core's own.
             unsafe { fiber.as_ref() }.stack().set_owner(std::ptr::from_ref(block).cast());
-            block.fiber.set(fiber.as_ptr());
+            block.set_fiber(fiber.as_ptr());
             true
         }
         Err(error) => {
@@ -393,7 +393,8 @@ fn no_stack(core: &'static Core, block: &'static Block, error: String) {
 /// The VP has ended: its fiber and its block are free.
 #[inline]
 fn recycle(core: &'static Core, block: &'static Block) {
-    let raw = block.fiber.replace(std::ptr::null());
+    let raw = block.fiber();
+    block.set_fiber(std::ptr::null());
     let fiber = NonNull::new(raw.cast_mut()).expect("a VP that has ended had a fiber");
     let class = block.stack_class.get();
     // SAFETY: the controller; `give` neither switches nor comes back here.
@@ -451,7 +452,7 @@ pub(crate) fn switch_away(ctx: &'static Ctx, block: &'static Block) {
     task::detach(ctx);
     ctx.outcome.set(Outcome::Waiting);
     // SAFETY: `block` runs here, on its fiber.
-    unsafe { Fiber::suspend(block.fiber.get()) };
+    unsafe { Fiber::suspend(block.fiber()) };
 }
 
 /// The running VP goes through controller and assigner.
@@ -460,7 +461,7 @@ pub(crate) fn yield_now(ctx: &'static Ctx, block: &'static Block) {
     task::detach(ctx);
     ctx.outcome.set(Outcome::Yielded);
     // SAFETY: `block` runs here, on its fiber.
-    unsafe { Fiber::suspend(block.fiber.get()) };
+    unsafe { Fiber::suspend(block.fiber()) };
 }
 
 /// Work came from another core: for hooks.

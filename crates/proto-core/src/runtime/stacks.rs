@@ -197,6 +197,6 @@ unsafe fn fiber_main(arg: *mut ()) {
         // Read again: with migration compiled in, this may be another core than before.
         ctx::get().outcome.set(Outcome::Ended);
         // SAFETY: this is the fiber of the VP that has just ended, and it runs.
-        unsafe { Fiber::suspend(block.fiber.get()) };
+        unsafe { Fiber::suspend(block.fiber()) };
     }
 }

@@ -96,7 +96,7 @@ pub(crate) union Phase {
 pub(crate) struct Block {
     // The first line: what birth, start, switch and end of every VP touch …
     home: AtomicPtr<Core>,
-    pub(crate) fiber: Cell<*const Fiber>,
+    fiber: AtomicPtr<Fiber>,
     process: AtomicPtr<ProcessInner>,
     pub(crate) instance: Cell<*const Instance>,
     pub(crate) flags: AtomicU32,
@@ -173,7 +173,7 @@ impl Block {
     pub(crate) fn free() -> Block {
         Block {
             home: AtomicPtr::new(ptr::null_mut()),
-            fiber: Cell::new(ptr::null()),
+            fiber: AtomicPtr::new(ptr::null_mut()),
             process: AtomicPtr::new(ptr::null_mut()),
             instance: Cell::new(ptr::null()),
             flags: AtomicU32::new(0),
@@ -257,7 +257,21 @@ impl Block {
     /// Whether the VP's closure has started: from then on it stays on its core.
     #[inline(always)]
     pub(crate) fn is_started(&self) -> bool {
-        !self.fiber.get().is_null()
+        !self.fiber().is_null()
+    }
+
+    /// The fiber that the VP runs on; null before it starts, and after its end.
+    #[inline(always)]
+    pub(crate) fn fiber(&self) -> *const Fiber {
+        // ORDERING: Relaxed: whoever has the VP in hand reads what was written in that hand. Reports, which have not, only ask whether it is null.
+        self.fiber.load(Ordering::Relaxed)
+    }
+
+    /// Whoever has the VP in hand.
+    #[inline(always)]
+    pub(crate) fn set_fiber(&self, fiber: *const Fiber) {
+        // ORDERING: as above.
+        self.fiber.store(fiber.cast_mut(), Ordering::Relaxed);
     }
 
     /// Whether the started VP may go to another core. Not while its wait has an entry among its core's timers, which only that core removes.
@@ -427,7 +441,7 @@ impl Block {
     /// Forgets the timeline before. What a birth always sets is not in here, nor what an end leaves empty.
     #[inline]
     pub(crate) fn reset(&self) {
-        self.fiber.set(ptr::null());
+        self.set_fiber(ptr::null());
         self.mode.set(0);
         self.requests.set(0);
         self.children.set(0);

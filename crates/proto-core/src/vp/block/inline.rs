@@ -69,7 +69,7 @@ impl Block {
     #[inline(always)]
     pub(crate) fn stack_limit(&self) -> usize {
         // SAFETY: a VP that runs has a fiber, which is alive.
-        unsafe { &*self.fiber.get() }.stack_limit()
+        unsafe { &*self.fiber() }.stack_limit()
     }
 
     /// The bytes of the VP's stack.
