@@ -9,8 +9,8 @@
 //! # What it costs
 //!
 //! 75 instructions a fork, in a recursion that does nothing else (fib without a cut-off, counted with callgrind; lace-ws has 53, chili with a job for
-//! every join 75). In time, one core: ×1.27 of lace-ws, ×0.73 of chili where the machine was quiet (×1.39 and ×0.98 where it was not). How it came to
-//! be so few:
+//! every join 75). In time, in the full bench: ×1.23 of lace-ws and ×1.19 of chili on one core, ×1.31 and ×1.17 on two. (chili has two speeds, by where its
+//! code happens to lie: ×0.73 in other builds.) How it came to be so few:
 //!
 //! | | then |
 //! |---|---|

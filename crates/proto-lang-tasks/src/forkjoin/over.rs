@@ -42,11 +42,9 @@ const PIECE: Duration = Duration::from_micros(2);
 /// par_for((&mut c, &a, &b), |(c, a, b)| *c += a * b);
 /// assert_eq!(c, vec![2.5; 1000]);
 ///
-/// let sum = std::sync::atomic::AtomicUsize::new(0);
-/// par_for(0..10usize, |n| {
-///     sum.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
-/// });
-/// assert_eq!(sum.into_inner(), 45);
+/// let sum = proto_lang_mutex::sync::Mutex::new(0);
+/// par_for(0..10, |n| *sum.lock().unwrap() += n); // The body may wait, here for a lock.
+/// assert_eq!(sum.into_inner().unwrap(), 45);
 /// ```
 #[inline]
 #[track_caller]
@@ -141,14 +139,13 @@ impl<P: Pieces> Over<P> {
     /// # Examples
     ///
     /// ```
-    /// use std::sync::atomic::{AtomicUsize, Ordering};
-    ///
     /// let text = b"to be or not to be".repeat(1000);
-    /// let spaces = AtomicUsize::new(0);
+    /// let spaces = proto_lang_mutex::sync::Mutex::new(0);
     /// proto_lang_tasks::over(&text).for_each_block(|block| {
-    ///     spaces.fetch_add(block.iter().filter(|byte| **byte == b' ').count(), Ordering::Relaxed);
+    ///     let here = block.iter().filter(|byte| **byte == b' ').count();
+    ///     *spaces.lock().unwrap() += here; // once a block
     /// });
-    /// assert_eq!(spaces.into_inner(), 5000);
+    /// assert_eq!(spaces.into_inner().unwrap(), 5000);
     /// ```
     #[inline]
     #[track_caller]
